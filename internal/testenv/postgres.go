@@ -1,0 +1,175 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"foyer/domain"
+)
+
+const (
+	postgresBinaries = "/usr/lib/postgresql/*/bin"
+	maxConnections   = 200
+)
+
+// DatabaseURL returns the address of a fresh, empty database on the PostgreSQL
+// that the tests of this process share. It is dropped when the test ends.
+func DatabaseURL(t testing.TB) string {
+	t.Helper()
+	server := postgresURL(t)
+	// Lower case letters and digits need no quoting.
+	name := "foyer_" + strings.ToLower(strings.NewReplacer("-", "x", "_", "y").Replace(domain.NewID()))
+	execute(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("parse database url: %v", err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func execute(t testing.TB, server, statement string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Errorf("connect to the test database server: %v", err)
+		return
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Errorf("%s: %v", statement, err)
+	}
+}
+
+func postgresURL(t testing.TB) string {
+	t.Helper()
+	if server := os.Getenv("FOYER_TEST_DATABASE_URL"); server != "" {
+		return server
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.postgres == nil {
+		server, err := newPostgres()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.postgres = server
+	}
+	return shared.postgres.url
+}
+
+// postgres is a private server with durability off: it dies with the tests.
+type postgres struct {
+	url string
+	dir string
+	p   *process
+}
+
+func (s *postgres) close() {
+	s.p.stop(syscall.SIGQUIT) // at once, but with its shared memory given back
+	_ = os.RemoveAll(s.dir)
+}
+
+func newPostgres() (*postgres, error) {
+	initdb, err := program("initdb", "postgresql", postgresBinaries)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "foyer-pg-")
+	if err != nil {
+		return nil, fmt.Errorf("make postgres directory: %w", err)
+	}
+	s := &postgres{dir: dir}
+	if err := s.launch(initdb); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *postgres) launch(initdb string) error {
+	owner, err := s.owner()
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, "data")
+	cmd := exec.Command(initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = childAttributes(owner, syscall.SIGKILL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	for range startAttempts {
+		if err = s.run(filepath.Join(filepath.Dir(initdb), "postgres"), data, owner); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// owner is whom the server runs as, and gives them the directory: PostgreSQL
+// refuses to run as root. It is nil when this process is not root.
+func (s *postgres) owner() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		if u, err = user.Lookup("nobody"); err != nil {
+			return nil, fmt.Errorf("find a user to run postgres as: %w", err)
+		}
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	if errUID != nil || errGID != nil {
+		return nil, fmt.Errorf("user %s has the ids %s and %s, which are not numbers", u.Username, u.Uid, u.Gid)
+	}
+	if err := os.Chown(s.dir, int(uid), int(gid)); err != nil {
+		return nil, fmt.Errorf("give the postgres directory away: %w", err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func (s *postgres) run(program, data string, owner *syscall.Credential) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"-D", data, "-k", s.dir, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-N", strconv.Itoa(maxConnections),
+		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+	}
+	logFile := filepath.Join(s.dir, "postgres.log")
+	p, err := start(program, args, owner, syscall.SIGQUIT, logFile)
+	if err != nil {
+		return err
+	}
+	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	err = p.ready(logFile, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, s.url)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		p.stop(syscall.SIGQUIT)
+		return err
+	}
+	s.p = p
+	return nil
+}
