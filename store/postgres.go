@@ -1,0 +1,241 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"foyer/migrations"
+)
+
+// Settings of a connection that the address does not name itself.
+const (
+	poolSize          = 16 // per process; raise with ?pool_max_conns=
+	connectWithin     = 5 * time.Second
+	connectionLife    = time.Hour
+	connectionJitter  = 5 * time.Minute
+	statementWithin   = "15s" // statement_timeout
+	idleInTransaction = "30s" // a process that froze must not keep its locks
+	rollbackWithin    = 5 * time.Second
+)
+
+// Seconds between attempts to get the lock of the migrations, and their number.
+const (
+	migrationLockPeriod   = 1
+	migrationLockAttempts = 300
+)
+
+// postgres is the engine on PostgreSQL.
+type postgres struct{ pool *pgxpool.Pool }
+
+func openPostgres(ctx context.Context, address string) (engine, error) {
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("the address is not a url") // err would repeat the password
+	}
+	if !u.Query().Has("pool_max_conns") {
+		config.MaxConns = poolSize
+	}
+	if !u.Query().Has("connect_timeout") {
+		config.ConnConfig.ConnectTimeout = connectWithin
+	}
+	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connectionLife, connectionJitter
+	parameters := config.ConnConfig.RuntimeParams
+	for name, value := range map[string]string{
+		"application_name":                    "foyer",
+		"statement_timeout":                   statementWithin,
+		"idle_in_transaction_session_timeout": idleInTransaction,
+	} {
+		if _, named := parameters[name]; !named {
+			parameters[name] = value
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &postgres{pool: pool}, nil
+}
+
+func (p *postgres) name() string                   { return "postgres" }
+func (p *postgres) ping(ctx context.Context) error { return p.pool.Ping(ctx) }
+func (p *postgres) now() string                    { return "now()" }
+func (p *postgres) locked(table string) string     { return " FOR UPDATE OF " + table }
+
+func (p *postgres) ago(microseconds string) string {
+	return "now() - " + microseconds + "::bigint * interval '1 microsecond'"
+}
+
+func (p *postgres) close() error {
+	p.pool.Close()
+	return nil
+}
+
+// rows passes each column as an array.
+func (p *postgres) rows(first int, columns ...column) (string, []any) {
+	var arrays, names []string
+	var args []any
+	for i, c := range columns {
+		kind := "text"
+		if _, numbers := c.values.([]int64); numbers {
+			kind = "bigint"
+		}
+		arrays = append(arrays, "$"+strconv.Itoa(first+i)+"::"+kind+"[]")
+		names = append(names, c.name)
+		args = append(args, c.values)
+	}
+	return "unnest(" + strings.Join(arrays, ", ") + ") AS r(" + strings.Join(names, ", ") + ")", args
+}
+
+// refused is data exceptions (class 22) and integrity violations (class 23).
+func (p *postgres) refused(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pgErr.Code, "22") || strings.HasPrefix(pgErr.Code, "23"))
+}
+
+// Codes with which PostgreSQL breaks off one of several colliding transactions.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+)
+
+// transient also repeats what never reached the server over a stale connection.
+func (p *postgres) transient(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pgErr.Code == serializationFailure || pgErr.Code == deadlockDetected) || pgconn.SafeToRetry(err)
+}
+
+func (p *postgres) run(ctx context.Context, statements ...statement) error {
+	return retry(ctx, pgconn.SafeToRetry, func() error {
+		batch := &pgx.Batch{}
+		queue(batch, statements)
+		return p.pool.SendBatch(ctx, batch).Close()
+	})
+}
+
+func (p *postgres) write(ctx context.Context, do func(tx session) error) error {
+	return retry(ctx, p.transient, func() error {
+		return p.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			tx := &postgresTx{conn: conn}
+			if err := do(tx); err != nil {
+				tx.rollback(ctx)
+				return err
+			}
+			return tx.commit(ctx)
+		})
+	})
+}
+
+// postgresTx begins its transaction with its first statements, in one round trip.
+type postgresTx struct {
+	conn *pgxpool.Conn
+	tx   pgx.Tx // nil until begun
+}
+
+func (t *postgresTx) run(ctx context.Context, statements ...statement) error {
+	batch := &pgx.Batch{}
+	if t.tx == nil {
+		batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	}
+	queue(batch, statements)
+	results := t.conn.SendBatch(ctx, batch)
+	if t.tx == nil {
+		t.tx = results.Tx()
+	}
+	return results.Close()
+}
+
+func (t *postgresTx) commit(ctx context.Context) error {
+	if t.tx == nil {
+		return nil
+	}
+	if err := t.tx.Commit(ctx); err != nil {
+		t.rollback(ctx)
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// rollback runs although ctx may be over, so that the connection can go on. One
+// that cannot be rolled back is closed by its pool, and the server rolls back.
+func (t *postgresTx) rollback(ctx context.Context) {
+	if t.tx == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackWithin)
+	defer cancel()
+	_ = t.tx.Rollback(ctx)
+}
+
+func queue(batch *pgx.Batch, statements []statement) {
+	for _, s := range statements {
+		for i, arg := range s.args {
+			s.args[i] = postgresArg(arg)
+		}
+		batch.Queue(s.sql, s.args...).Query(func(rows pgx.Rows) error {
+			defer rows.Close()
+			for rows.Next() {
+				if s.row == nil {
+					continue
+				}
+				if err := s.row(rows.Scan); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	}
+}
+
+// postgresArg makes instants UTC; the driver cuts them to microseconds.
+func postgresArg(arg any) any {
+	switch at := arg.(type) {
+	case time.Time:
+		return at.UTC()
+	case *time.Time:
+		if at == nil {
+			return nil
+		}
+		return at.UTC()
+	}
+	return arg
+}
+
+// migrate uses a connection of its own, without a limit on a statement's time:
+// changing a large table may take long. The advisory lock makes several
+// processes take turns; the second finds nothing left to do.
+func (p *postgres) migrate(ctx context.Context) error {
+	config := p.pool.Config().ConnConfig
+	config.RuntimeParams["statement_timeout"] = "0"
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrationLockPeriod, migrationLockAttempts))
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Postgres(), goose.WithSessionLocker(locker))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
