@@ -305,8 +305,9 @@ func TestContainersAreConfined(t *testing.T) {
 	}
 }
 
-// TestScalerWatchesOurStreams: the scaler reads lag and pending of each group, by the
-// names that the workers use.
+// S48, S49: a scaler that looked at pending entries alone never saw a backlog, and one
+// entry alone did not wake it. Each group is watched by lag, from the first entry, and by
+// pending, under the names that the workers use.
 func TestScalerWatchesOurStreams(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
@@ -324,6 +325,7 @@ func TestScalerWatchesOurStreams(t *testing.T) {
 		require.True(t, slices.Contains(names, stream), "package events has no stream %q", stream)
 		require.True(t, slices.Contains(names, group), "package events has no group %q", group)
 		_, lag := trigger.Metadata["lagCount"]
+		require.True(t, !lag || trigger.Metadata["activationLagCount"] == "0", trigger.Name)
 		_, pending := trigger.Metadata["pendingEntriesCount"]
 		require.True(t, lag != pending, "%s: one number a trigger", trigger.Name)
 		watched[stream]++
