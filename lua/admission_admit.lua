@@ -1,0 +1,55 @@
+-- Ends what is over, drops waiters who fell silent, and lets in as many as there is
+-- room for, in order. Whoever calls and however often: never more inside than allowed.
+-- USES    clock show seats admission ending
+-- READS
+-- WRITES  show waiting active claimed presence rate ended seats holds deadlines begun
+--         owners seat_log
+-- ARGV    1 clock offset in ms, 2 interval in ms (0: a slot was freed, run now),
+--         3 most to admit, 4 most to end, of each kind
+-- RETURNS OK, numbers, skipped (1: a run was less than half the interval ago, nothing was
+--           over), more (1: call again), turn deadline in ms, admitted, ended, freed seats
+--         NOT_LOADED: the show is not there
+
+local interval, batch, limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local OUTAGE, RENEWAL = 10 * 1000, 30 * 1000
+
+local overdue = redis.call('ZRANGEBYSCORE', key.active, '-inf', int(now), 'LIMIT', 0, limit)
+if interval > 0 and #overdue == 0 and now - show.last_tick < interval / 2 then
+  return {'OK', numbers(held_now()), 1, 0, 0, {}, {}, {}}
+end
+finish(overdue, 'EXPIRED')
+
+-- While nobody ticked, nobody may have been able to renew presence either.
+if now - show.last_tick > OUTAGE then show.drop_after = now + show.grace_ms + RENEWAL end
+redis.call('HSET', key.show, 'last_tick', int(now), 'drop_after', int(show.drop_after))
+
+local silent, stands, ghosts = now - show.grace_ms, phase(), {}
+local dropping = over(show.drop_after) and stands ~= 'SOLD_OUT' and stands ~= 'CLOSED'
+if dropping then
+  ghosts = redis.call('ZRANGEBYSCORE', key.presence, '-inf', int(silent), 'LIMIT', 0, limit)
+  finish(ghosts, 'EXPIRED')
+end
+
+-- More silent ones than one call may drop can stand at the front still.
+local function is_silent(contact) return dropping and (not contact or tonumber(contact) <= silent) end
+local free, front, guests, late = room(), {}, {}, {}
+if free > 0 then front = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
+for i, contact in ipairs(read_many('ZMSCORE', key.presence, front)) do
+  local list = is_silent(contact) and late or guests
+  list[#list + 1] = front[i]
+end
+finish(late, 'EXPIRED')
+if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end
+many('ZREM', key.presence, guests)
+admit(guests)
+
+local ended = {}
+for _, list in ipairs({overdue, ghosts, late}) do
+  for _, request in ipairs(list) do ended[#ended + 1] = request end
+end
+if #ended + #guests > 0 then bump() end
+local freed = {}
+for i = 1, #changes, 2 do freed[#freed + 1] = changes[i] end
+local more = #overdue == limit or #ghosts == limit
+  or free > #guests and redis.call('ZCARD', key.waiting) > 0
+return {'OK', numbers(held_now()), 0, more and 1 or 0, now + show.turn_ms, guests, ended, freed}

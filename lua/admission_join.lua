@@ -1,0 +1,53 @@
+-- Gives people a place, in the order given. Who has one keeps it; whose place is over
+-- gets a new one at the end of the line.
+-- USES    clock show seats admission ending
+-- READS
+-- WRITES  show waiting active claimed presence rate ended seats holds deadlines begun
+--         owners seat_log
+-- ARGV    1 clock offset in ms, 2 score below which all places are drawn, then request,
+--         drawn score ...
+-- RETURNS OK, numbers, then for each request {code, created (1 or 0), place}, where code is
+--           OK
+--           NOT_OPEN, with the instant in ms from which joining works instead of created
+--           SOLD_OUT or CLOSED: no new places
+--         NOT_LOADED: the show is not there
+
+local ceiling = tonumber(ARGV[2])
+local stands, free = phase(), room()
+local crowd = redis.call('ZCARD', key.waiting)
+local codes, created = {}, {}
+
+local function place_anew(request, drawn)
+  if redis.call('ZSCORE', key.active, request) then finish({request}, 'EXPIRED') end
+  redis.call('HDEL', key.ended, request)
+  count('joined', 1)
+  if crowd == 0 and free > 0 then
+    free = free - 1
+    return admit({request})
+  end
+  local score = stands == 'PREQUEUE' and drawn or int(ceiling + count('seq', 1))
+  redis.call('ZADD', key.waiting, score, request)
+  redis.call('ZADD', key.presence, int(now), request)
+  crowd = crowd + 1
+end
+
+local refused = ({SCHEDULED = 'NOT_OPEN', SOLD_OUT = 'SOLD_OUT', CLOSED = 'CLOSED'})[stands]
+local any = false
+for i = 3, #ARGV, 2 do
+  local standing = place_of(ARGV[i])[1]
+  local gone = standing == 'NONE' or standing == 'EXPIRED' or standing == 'LEFT'
+  codes[i] = gone and refused or 'OK'
+  created[i] = gone and not refused
+  if created[i] then
+    place_anew(ARGV[i], ARGV[i + 1])
+    any = true
+  end
+end
+if any then bump() end
+
+local reply = {'OK', numbers(0)}
+for i = 3, #ARGV, 2 do
+  local second_value = codes[i] == 'NOT_OPEN' and show.join_at or created[i] and 1 or 0
+  reply[#reply + 1] = {codes[i], second_value, place_of(ARGV[i])}
+end
+return reply

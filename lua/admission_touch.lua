@@ -1,0 +1,10 @@
+-- Renews the last contact of people who wait. Presence has those who wait and nobody
+-- else, so others are left out.
+-- USES    clock
+-- READS
+-- WRITES  presence
+-- ARGV    1 clock offset in ms, then requests
+-- RETURNS OK
+
+for i = 2, #ARGV do redis.call('ZADD', key.presence, 'XX', int(now), ARGV[i]) end
+return {'OK'}

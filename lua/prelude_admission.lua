@@ -1,0 +1,89 @@
+-- The line, the people inside, and the rate at which they come in.
+
+local function score_of(zset, request)
+  local score = redis.call('ZSCORE', zset, request)
+  return score and tonumber(score)
+end
+
+-- People inside or with a turn. Whose deadline is over is outside, swept or not.
+local function inside() return redis.call('ZCOUNT', key.active, '(' .. int(now), '+inf') end
+
+-- Admissions are counted by the second. 61 buckets reach at least 60 s back from
+-- any instant, so no 60 s hold more than the rate.
+local WINDOW = 60
+local second = math.floor(now / 1000)
+
+local function admitted_lately()
+  local sum, buckets = 0, redis.call('HGETALL', key.rate)
+  for i = 1, #buckets, 2 do
+    if tonumber(buckets[i]) >= second - WINDOW then sum = sum + tonumber(buckets[i + 1]) end
+  end
+  return sum
+end
+
+-- How many may come in at this instant.
+local function room()
+  if phase() ~= 'OPEN' then return 0 end
+  return math.max(0, math.min(show.max_active - inside(), show.rate - admitted_lately()))
+end
+
+-- Gives a turn to people who are no longer in the line.
+local function admit(requests)
+  if #requests == 0 then return end
+  local turns, deadline = {}, int(now + show.turn_ms)
+  for _, request in ipairs(requests) do
+    turns[#turns + 1] = deadline
+    turns[#turns + 1] = request
+  end
+  many('ZADD', key.active, turns)
+  redis.call('HINCRBY', key.rate, int(second), #requests)
+  for _, bucket in ipairs(redis.call('HKEYS', key.rate)) do
+    if tonumber(bucket) < second - WINDOW then redis.call('HDEL', key.rate, bucket) end
+  end
+end
+
+-- Whether somebody is inside with a claimed turn, and until when.
+local function session_of(request)
+  local deadline = score_of(key.active, request)
+  if deadline and not over(deadline) and redis.call('SISMEMBER', key.claimed, request) == 1 then return deadline end
+end
+
+-- Why somebody may not take, extend or book seats now; nil when they may. The one
+-- judge of all three, so that what is refused at one of them is refused at all.
+local function refusal(request)
+  local stands = phase()
+  if stands == 'CLOSED' then return {'CLOSED'} end
+  if stands == 'SCHEDULED' or stands == 'PREQUEUE' then return {'NOT_OPEN', show.opens_at} end
+  if not session_of(request) then return {'NOT_ADMITTED'} end
+end
+
+local WAITING_AS = {SCHEDULED = 'PREQUEUE', PREQUEUE = 'PREQUEUE', SOLD_OUT = 'SOLD_OUT', CLOSED = 'CLOSED'}
+
+-- Where a person stands: status, rank (0: none to tell), score, deadline in ms.
+local function place_of(request)
+  local deadline = score_of(key.active, request)
+  if deadline then
+    if over(deadline) then return {'EXPIRED', 0, 0, 0} end
+    local claimed = redis.call('SISMEMBER', key.claimed, request) == 1
+    return {claimed and 'ACTIVE' or 'ADMITTED', 0, 0, deadline}
+  end
+  local score = score_of(key.waiting, request)
+  if score then
+    local status = WAITING_AS[phase()]
+    if status then return {status, 0, score, 0} end
+    return {'WAITING', redis.call('ZRANK', key.waiting, request) + 1, score, 0}
+  end
+  local ended = redis.call('HGET', key.ended, request)
+  if ended then return {string.match(ended, '^%u+'), 0, 0, 0} end
+  return {'NONE', 0, 0, 0}
+end
+
+-- The show's live numbers, in the order that reply.go reads. A session that is
+-- over counts as ended, swept or not, so waiting + active + ended = joined.
+local function numbers(held)
+  local active = inside()
+  local unswept = redis.call('ZCARD', key.active) - active
+  return {redis.call('ZCARD', key.waiting), active, show.max_active, show.rate, admitted_lately(),
+    show.joined, show.ended + unswept, show.sold, held, show.capacity, phase(),
+    show.epoch, show.version, show.seat_version, now}
+end

@@ -1,0 +1,35 @@
+-- The one clock of every deadline: the server's. ARGV[1] is added to it in ms;
+-- it is 0 but in tests that travel in time instead of waiting.
+
+local function int(n) return string.format('%.0f', n) end
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000) + tonumber(ARGV[1])
+
+-- The one definition of expired, for turns, sessions, holds, tickets and notes.
+local function over(deadline) return deadline <= now end
+
+-- unpack has a limit, lower in the embedded server: values go 1,000 at a time.
+local CHUNK = 1000
+
+local function many(command, target, values)
+  for i = 1, #values, CHUNK do
+    redis.call(command, target, unpack(values, i, math.min(i + CHUNK - 1, #values)))
+  end
+end
+
+-- The same for a command that answers one value a member; absent is false.
+local function read_many(command, target, members)
+  local found = {}
+  for i = 1, #members, CHUNK do
+    local part = redis.call(command, target, unpack(members, i, math.min(i + CHUNK - 1, #members)))
+    for j = 1, #part do found[#found + 1] = part[j] end
+  end
+  return found
+end
+
+local function split(list)
+  local parts = {}
+  for part in string.gmatch(list, '[^,]+') do parts[#parts + 1] = part end
+  return parts
+end

@@ -1,0 +1,100 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"foyer/domain"
+)
+
+// Configure makes a show's settings those in use, when their revision is newer than
+// that in use; older ones are ignored. A show that is not in Redis is loaded by the
+// loader, so that seats sold before Redis was lost are not forgotten; without a
+// loader it is created with nothing sold.
+func (s *Steps) Configure(ctx context.Context, show domain.Show) error {
+	args := append([]any{show.Revision}, settings(show)...)
+	_, err := s.step(ctx, "show_configure", show.ID, args...)
+	switch {
+	case errors.Is(err, errStale):
+		return nil
+	case errors.Is(err, domain.ErrNotLoaded) && s.load == nil:
+		_, err = s.Restore(ctx, show, nil)
+	}
+	return err
+}
+
+// Restore brings a show into Redis that is not there, with its settings, its epoch and
+// the seats that SQL says are sold. It reports false, and changes nothing, when the
+// show is there. Places and holds are lost: the caller gives the show a new epoch first.
+func (s *Steps) Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat) (restored bool, err error) {
+	fields := settings(show)
+	args := append([]any{show.Epoch, show.Seating.Capacity(), show.Queue.Grace().Milliseconds(), len(fields) / 2}, fields...)
+	for _, seat := range sold {
+		args = append(args, string(seat.SeatID), string(seat.BookingID), string(seat.RequestID))
+	}
+	_, err = s.step(ctx, "show_restore", show.ID, args...)
+	if errors.Is(err, errLoaded) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// settings are a show's settings as fields of its hash; times and durations in ms.
+// An empty value stands for none.
+func settings(show domain.Show) []any {
+	queue, seating := show.Queue, show.Seating
+	var closesAt any = ""
+	if show.ClosesAt != nil {
+		closesAt = show.ClosesAt.UnixMilli()
+	}
+	return []any{
+		"revision", show.Revision,
+		"max_active", queue.MaxActive,
+		"rate", queue.RatePerMinute,
+		"turn_ms", queue.Turn().Milliseconds(),
+		"session_ms", queue.Session().Milliseconds(),
+		"grace_ms", queue.Grace().Milliseconds(),
+		"hold_ms", seating.HoldTime().Milliseconds(),
+		"ceiling_ms", seating.HoldCeiling().Milliseconds(),
+		"seat_limit", seating.SeatLimit,
+		"capacity", seating.Capacity(),
+		"join_at", show.JoinOpensAt().UnixMilli(),
+		"opens_at", show.OpensAt.UnixMilli(),
+		"closes_at", closesAt,
+		"paused", flag(show.Paused),
+		"closed", flag(show.Closed),
+	}
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// Stats tells shows' live numbers in the order asked for, in one round trip. Held
+// counts live holds and seats being booked only. It fails when one of them fails.
+func (s *Steps) Stats(ctx context.Context, shows ...domain.ShowID) ([]domain.Stats, error) {
+	calls := make([]call, len(shows))
+	for i, show := range shows {
+		calls[i] = call{script: "show_stats", tag: string(show)}
+	}
+	replies, errs := s.all(ctx, calls)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	stats := make([]domain.Stats, len(shows))
+	for i, r := range replies {
+		stats[i], _ = r.list(0).stats(shows[i])
+	}
+	return stats, nil
+}
+
+// DueTick tells one caller in each interval, of all who ask in all processes, that
+// the show's admission tick is due.
+func (s *Steps) DueTick(ctx context.Context, show domain.ShowID, every time.Duration) (bool, error) {
+	r, err := s.step(ctx, "show_due", show, every.Milliseconds())
+	return r.int(0) == 1 && err == nil, err
+}
