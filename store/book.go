@@ -311,8 +311,8 @@ func (g *bookGroup) settle(ctx context.Context) error {
 		g.outcomes[index[b.BookingID]].Booking = b
 	}
 	for i, o := range g.outcomes { // those given twice show the same decision
-		if first, ok := index[o.Booking.BookingID]; ok && o.Err == nil {
-			g.outcomes[i].Booking = g.outcomes[first].Booking
+		if at, ok := index[o.Booking.BookingID]; ok && o.Err == nil {
+			g.outcomes[i].Booking = g.outcomes[at].Booking
 		}
 	}
 	return err
