@@ -58,9 +58,10 @@ func finalOpen(err error) bool {
 // window is when the server wants a client back after a 1012 or 1013.
 type window struct{ low, high time.Duration }
 
-var windowForm = regexp.MustCompile(`(\d+)\s*-\s*(\d+)\s*(ms|s)`)
+var windowForm = regexp.MustCompile(`retryMs=(\d{1,9})-(\d{1,9})`)
 
-// windowOf reads a range such as "retry in 1-20 s" from a close reason.
+// windowOf reads the range of milliseconds in a close reason such as "restart
+// retryMs=500-2500".
 func windowOf(err error) (window, bool) {
 	var c *websocket.CloseError
 	if !errors.As(err, &c) || c.Code != websocket.CloseServiceRestart && c.Code != websocket.CloseTryAgainLater {
@@ -70,13 +71,9 @@ func windowOf(err error) (window, bool) {
 	if m == nil {
 		return window{}, false
 	}
-	unit := time.Second
-	if m[3] == "ms" {
-		unit = time.Millisecond
-	}
 	low, _ := strconv.Atoi(m[1])
 	high, _ := strconv.Atoi(m[2])
-	w := window{low: time.Duration(low) * unit, high: time.Duration(high) * unit}
+	w := window{low: time.Duration(low) * time.Millisecond, high: time.Duration(high) * time.Millisecond}
 	return w, w.high >= w.low && w.high <= retryWindowMost
 }
 

@@ -31,7 +31,7 @@ const (
 
 // Error is a problem document (RFC 9457) that the server answered with.
 type Error struct {
-	Status int    // HTTP status
+	Status int    // HTTP status; 0 of a socket's ERROR frame
 	Code   string // stable, such as SEAT_UNAVAILABLE; "HTTP_<status>" when the server gave none
 	Title  string
 	Detail string
@@ -43,6 +43,9 @@ type Error struct {
 
 func (e *Error) Error() string {
 	text := fmt.Sprintf("foyer answered %d %s", e.Status, e.Code)
+	if e.Status == 0 {
+		text = "foyer refused: " + e.Code
+	}
 	if e.Detail != "" {
 		return text + ": " + e.Detail
 	}

@@ -240,3 +240,7 @@ func (n newest) stale(f Frame) bool {
 	n[key] = newestAt{f.Epoch, f.Version}
 	return false
 }
+
+// Problem is the refusal as the error that HTTP would have answered with; its
+// Status is 0.
+func (e *FrameError) Problem() *Error { return &Error{Code: e.Code, Detail: e.Detail, Extra: e.Extra} }

@@ -216,7 +216,7 @@ func TestLiveComesBackWithinTheWindowOfARestart(t *testing.T) {
 	c := serve(t, sockets(t, func(l line, n int) {
 		if n == 1 {
 			restarted = time.Now()
-			l.bye(websocket.CloseServiceRestart, "restart, retry in 150-200ms")
+			l.bye(websocket.CloseServiceRestart, "restart retryMs=150-200")
 			return
 		}
 		assert.GreaterOrEqual(t, time.Since(restarted), 150*time.Millisecond)
@@ -349,6 +349,33 @@ func TestLiveDropsWhatIsOlderThanWhatItDelivered(t *testing.T) {
 		seen = append(seen, fmt.Sprintf("%s %d.%d", f.Event, f.Epoch, f.Version))
 	}
 	assert.Equal(t, []string{"STATS 1.5", "STATS 1.5", "STATS 2.1", "CHAT_MESSAGE 0.2", "CHAT_MESSAGE 0.1", "NEWS 0.0"}, seen)
+}
+
+// What the server refuses it must not be asked again after each reconnect.
+func TestLiveForgetsWhatTheServerRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t, sockets(t, func(l line, n int) {
+		if n == 1 {
+			assert.Equal(t, "join x", l.next())
+			l.send(`{"event":"ERROR","code":"NOT_OPEN","detail":"later","ref":"join:x","extra":{"opensAt":"2026-05-01T18:00:00Z"}}`)
+			l.bye(4005, "resync")
+			return
+		}
+		assert.Equal(t, "join y", l.next())
+		l.send(`{"event":"HEARTBEAT"}`)
+		l.await()
+	}))
+	ctx := within(t)
+	l := c.Live(ctx, hasty)
+	defer l.Close()
+	require.NoError(t, l.Join(ctx, "x"))
+	err := frameOf(t, l, EventError).Error.Problem()
+	opens, ok := NotOpenUntil(err)
+	assert.True(t, ok)
+	assert.Equal(t, 2026, opens.Year())
+	assert.Equal(t, "foyer refused: NOT_OPEN: later", err.Error())
+	require.NoError(t, l.Join(ctx, "y"))
+	frameOf(t, l, EventHeartbeat)
 }
 
 func TestNewestIsBounded(t *testing.T) {
@@ -511,16 +538,16 @@ func TestBackoffIsJitteredBoundedAndResets(t *testing.T) {
 func TestWindowOfACloseReason(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]window{
-		"retry in 1-20 s":        {time.Second, 20 * time.Second},
-		"restart 500-1500ms":     {500 * time.Millisecond, 1500 * time.Millisecond},
-		"restart":                {},
-		"retry in 20-1 s":        {20 * time.Second, time.Second},
-		"retry in 1-999999999 s": {time.Second, 999999999 * time.Second},
+		"restart retryMs=500-2500":      {500 * time.Millisecond, 2500 * time.Millisecond},
+		"restart":                       {},
+		"restart retryMs=9-3":           {9 * time.Millisecond, 3 * time.Millisecond},
+		"restart retryMs=1-999999999":   {time.Millisecond, 999999999 * time.Millisecond},
+		"restart retryMs=1-99999999999": {time.Millisecond, 999999999 * time.Millisecond},
 	} {
 		w, ok := windowOf(&websocket.CloseError{Code: websocket.CloseServiceRestart, Text: reason})
 		assert.Equal(t, want, w, reason)
 		assert.Equal(t, want.high >= want.low && want.high > 0 && want.high < time.Hour, ok, reason)
 	}
-	_, ok := windowOf(&websocket.CloseError{Code: 4002, Text: "1-2 s"})
+	_, ok := windowOf(&websocket.CloseError{Code: 4002, Text: "retryMs=1-2"})
 	assert.False(t, ok)
 }

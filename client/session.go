@@ -234,8 +234,10 @@ func (s *session) note(f Frame) {
 			s.settle(p.ShowID, p.Status)
 		}
 	case EventError:
-		if followed := s.shows[f.ShowID]; followed != nil && f.Error.Ref == refOf(followed.want, f.ShowID) {
-			s.refused(f.ShowID, followed)
+		for show, followed := range s.shows {
+			if followed.want != "" && f.Error.Ref == refOf(followed.want, show) {
+				s.refused(show, followed)
+			}
 		}
 	}
 }
