@@ -1,0 +1,171 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// check reports the handlers that a group needs and does not have.
+func (h Handlers) check(group string) error {
+	missing := func(absent bool, name string) error {
+		if absent {
+			return fmt.Errorf("group %s needs a handler of %s", group, name)
+		}
+		return nil
+	}
+	switch group {
+	case GroupAdmission:
+		return missing(h.AdmitShow == nil, typeAdmitShow)
+	case GroupBooking:
+		return errors.Join(missing(h.BookSeats == nil, typeBookSeats), missing(h.CancelBooking == nil, typeCancelBooking))
+	case GroupChat:
+		return missing(h.MarkRead == nil, typeMarkRead)
+	}
+	return nil
+}
+
+// route gives a group's messages to their handlers. A type or version that is
+// not known is refused, never silently acknowledged.
+func (h Handlers) route(g group) message.NoPublishHandlerFunc {
+	return func(msg *message.Message) error {
+		ctx, kind, version := msg.Context(), msg.Metadata.Get(fieldType), msg.Metadata.Get(fieldVersion)
+		if g.name == GroupChat && kind == "" {
+			kind, version = typeMarkRead, wireVersion // a read event as others write it: flat, and nothing more
+		}
+		if version != wireVersion {
+			return refusedError{DeadUnknown, fmt.Errorf("version %q of a command is not known", version)}
+		}
+		switch {
+		case g.name == GroupAdmission && kind == typeAdmitShow:
+			return handle(ctx, msg, h.AdmitShow)
+		case g.name == GroupBooking && kind == typeBookSeats:
+			return handle(ctx, msg, h.BookSeats)
+		case g.name == GroupBooking && kind == typeCancelBooking:
+			return handle(ctx, msg, h.CancelBooking)
+		case g.name == GroupChat && kind == typeMarkRead:
+			mark, err := readMark(msg.Metadata)
+			if err = errors.Join(err, mark.check()); err != nil {
+				return refusedError{DeadUndecodable, err}
+			}
+			return h.MarkRead(ctx, delivery(msg), mark)
+		}
+		return refusedError{DeadUnknown, fmt.Errorf("command type %q is not known on this stream", kind)}
+	}
+}
+
+func handle[C interface{ check() error }](ctx context.Context, msg *message.Message, handler func(context.Context, Delivery, C) error) error {
+	command, err := decode[C](msg.Payload)
+	if err != nil {
+		return refusedError{DeadUndecodable, err}
+	}
+	return handler(ctx, delivery(msg), command)
+}
+
+func delivery(msg *message.Message) Delivery {
+	if r := receiptOf(msg); r != nil {
+		return r.delivery
+	}
+	return Delivery{}
+}
+
+// dying calls BookingDead for the bookings of a group that are given up.
+func (h Handlers) dying(g group) func(context.Context, *message.Message, string) error {
+	if g.name != GroupBooking || h.BookingDead == nil {
+		return nil
+	}
+	return func(ctx context.Context, msg *message.Message, reason string) error {
+		if msg.Metadata.Get(fieldType) != typeBookSeats {
+			return nil
+		}
+		command, err := decode[BookSeats](msg.Payload)
+		if err != nil {
+			return nil //nolint:nilerr // whose booking it was cannot be known; the dead letter says why
+		}
+		return h.BookingDead(ctx, delivery(msg), command, reason)
+	}
+}
+
+// record keeps the handler's error for the subscription, to which the router
+// passes on only that there was one.
+func record(next message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) ([]*message.Message, error) {
+		err := guard(func() error { _, err := next(msg); return err })
+		if r := receiptOf(msg); r != nil {
+			r.err = err
+		}
+		return nil, err
+	}
+}
+
+// guard turns a panic into an error.
+func guard(run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("handler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return run()
+}
+
+// traced runs a handler in a span of its command's trace: as a child at the first
+// delivery, linked to it at a later one.
+func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
+	return func(msg *message.Message) error {
+		ctx := propagation.TraceContext{}.Extract(msg.Context(), propagation.MapCarrier(msg.Metadata))
+		if c.cfg.Tracing == nil {
+			msg.SetContext(ctx)
+			return next(msg)
+		}
+		d := delivery(msg)
+		options := []trace.SpanStartOption{
+			trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(
+				attribute.String("messaging.destination.name", g.stream), attribute.String("messaging.message.id", d.EntryID),
+				attribute.String("command_id", string(d.CommandID)), attribute.Int("attempt", d.Attempt)),
+		}
+		if d.Attempt > 1 {
+			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)))
+		}
+		ctx, span := c.cfg.Tracing.Tracer("foyer/events").Start(ctx, g.name, options...)
+		defer span.End()
+		msg.SetContext(ctx)
+		err := next(msg)
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		return err
+	}
+}
+
+// routerLog passes the router's lines on as details: what became of a command is
+// said once, by the subscription.
+type routerLog struct{ log *slog.Logger }
+
+// Error implements watermill.LoggerAdapter.
+func (l routerLog) Error(msg string, err error, _ watermill.LogFields) {
+	l.log.Debug("message router", "detail", msg, "error", err)
+}
+
+// Info implements watermill.LoggerAdapter.
+func (l routerLog) Info(msg string, _ watermill.LogFields) {
+	l.log.Debug("message router", "detail", msg)
+}
+
+// Debug implements watermill.LoggerAdapter.
+func (routerLog) Debug(string, watermill.LogFields) {}
+
+// Trace implements watermill.LoggerAdapter.
+func (routerLog) Trace(string, watermill.LogFields) {}
+
+// With implements watermill.LoggerAdapter.
+func (l routerLog) With(watermill.LogFields) watermill.LoggerAdapter { return l }
