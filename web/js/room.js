@@ -1,0 +1,461 @@
+// One visitor at one show: what the buttons do, and what follows from the
+// server's news. It knows nothing of the page; views read `state`, `seats`,
+// `picked`, `bookings` and `busy`, and are told by onChange.
+
+import { at } from './api.js';
+import { book, decided, lookAgainAfter } from './booking.js';
+import { Live } from './live.js';
+import { SeatMap } from './seatmap.js';
+import { alive, heldSeats, initial, reduce } from './state.js';
+import { HOLD_MARGIN_MS } from './time.js';
+import { plural, seatList, when } from './text.js';
+
+/** A missing seat version may still arrive within this time, before the seats are read again. */
+const SEAT_PATIENCE_MS = 400;
+/** How often the show is read again although nothing was heard: live, and without a socket. */
+const RECHECK_MS = { live: 120_000, other: 30_000 };
+
+export class Room {
+  state = initial;
+  seats = new SeatMap();
+  picked = new Set(); // the seats that the person wants
+  bookings = [];
+  busy = ''; // the action under way
+  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false;
+
+  constructor({ api, session, showId, onChange, onFrame = () => {}, live = (hooks) => new Live(hooks) }) {
+    this.#api = api;
+    this.#session = session;
+    this.#showId = showId;
+    this.#onChange = onChange;
+    this.#onFrame = onFrame;
+    this.#live = live({
+      url: socketAddress,
+      ticket: async () => (await api.post('/api/socket-tickets')).ticket,
+      renew: () => session.refresh(),
+      poll: () => this.#poll(),
+      onFrame: (frame) => this.#frame(frame),
+      onLink: (link) => this.#do({ type: 'link', link }),
+      onStop: () => this.#do({ type: 'notice', notice: 'The live connection was ended by the server. Reload the page to go on.' }),
+    });
+  }
+
+  get live() {
+    return this.#live;
+  }
+
+  // Coming and going
+
+  async readShow() {
+    this.#do({ type: 'show', show: await this.#api.get(at`/api/shows/${this.#showId}`) });
+    this.#later('show', RECHECK_MS[this.state.link] ?? RECHECK_MS.other, () => this.#quietly(() => this.readShow()));
+  }
+
+  /** Takes up where the person stands: their place, bookings and holds. */
+  async enter() {
+    this.#live.follow(`/topic/stats/show/${this.#showId}`);
+    this.#live.follow(`/topic/soldout/show/${this.#showId}`);
+    await this.readPlace();
+    await this.readBookings();
+    const pending = this.bookings.find((b) => !decided(b));
+    if (pending) this.#took(pending);
+    this.#live.start();
+  }
+
+  /** Ends timers and the socket; `enter` may be called again. */
+  close() {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+    this.#live.stop();
+  }
+
+  signedOut() {
+    this.close();
+    this.picked.clear();
+    this.bookings = [];
+    this.#do({ type: 'signed-out' });
+  }
+
+  /** The tab is shown again or the network is back: nothing known may be trusted until read again. */
+  wake() {
+    if (!this.#session.token()) return;
+    this.#live.check();
+    this.#quietly(() => this.readPlace());
+    this.#quietly(() => this.readShow());
+    if (this.#inside()) this.#quietly(() => this.readSeats());
+  }
+
+  // Reading
+
+  async readPlace() {
+    try {
+      const place = await this.#api.get(at`/api/shows/${this.#showId}/admission`);
+      this.#do({ type: 'place', place });
+      return place;
+    } catch (err) {
+      if (err.status !== 404) throw err;
+      this.#do({ type: 'no-place' });
+      return null;
+    }
+  }
+
+  async readBookings() {
+    const { bookings = [] } = (await this.#api.get('/api/bookings?limit=50')) ?? {};
+    this.bookings = bookings.filter((b) => b.showId === this.#showId);
+    this.#onChange();
+  }
+
+  async readHolds() {
+    if (!this.#inside()) return;
+    const { holds = [] } = (await this.#api.get(at`/api/shows/${this.#showId}/holds`)) ?? {};
+    const before = this.state.hold?.holdId;
+    this.#do({ type: 'holds', holds });
+    if (this.state.hold?.holdId !== before) this.#pickHeld();
+  }
+
+  /** Reads all seats, or those changed since what is known; once more when news came meanwhile. */
+  async readSeats() {
+    if (this.#reading) return;
+    this.#reading = true;
+    try {
+      do {
+        const since = this.seats.version;
+        const path = at`/api/shows/${this.#showId}/seats`;
+        const answer = await this.#api.get(since > 0 ? `${path}?since=${since}` : path);
+        const delta = since > 0 && answer.epoch === this.seats.epoch;
+        this.#seatsChanged(delta ? this.seats.merge(answer) : this.seats.load(answer));
+      } while (this.seats.behind && this.#inside());
+    } finally {
+      this.#reading = false;
+    }
+  }
+
+  /** Reads the place for the live connection while it has no socket, and what else frames would have told. */
+  async #poll() {
+    const place = await this.readPlace();
+    if (this.#inside()) await this.readSeats();
+    return place;
+  }
+
+  // Acting: each resolves when the server has answered, and never rejects
+
+  join() {
+    return this.#act('join', async () => {
+      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission`, undefined, { safe: true });
+      this.#do({ type: 'place', place, answer: true });
+      this.#live.send({ type: 'join', showId: this.#showId });
+    });
+  }
+
+  claim() {
+    return this.#act('claim', async () => {
+      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission/claim`, undefined, { safe: true });
+      this.#do({ type: 'place', place, answer: true });
+    });
+  }
+
+  leave() {
+    return this.#act('leave', async () => {
+      await this.#api.delete(at`/api/shows/${this.#showId}/admission`);
+      this.picked.clear();
+      await this.readPlace();
+    });
+  }
+
+  /** Picks or unpicks a seat; a seat that cannot be had only explains itself. */
+  pick(id) {
+    const limit = this.state.show?.seating?.seatLimit ?? 1;
+    const state = this.stateOf(id);
+    if (this.picked.has(id)) this.picked.delete(id);
+    else if (state === 'SOLD' || state === 'HELD') return this.notice(state === 'SOLD' ? `${id} is sold.` : `${id} is in somebody's basket and may come back.`);
+    else if (this.picked.size >= limit) return this.notice(`You can choose at most ${plural(limit, 'seat')}.`);
+    else this.picked.add(id);
+    this.#seatsChanged([id]);
+  }
+
+  /** Back to the seats that are held. */
+  resetPick() {
+    const changed = [...this.picked, ...heldSeats(this.state)];
+    this.#pickHeld();
+    this.#seatsChanged(changed);
+  }
+
+  /** Holds the picked seats, or swaps a hold for them in one step. */
+  holdPicked() {
+    const seats = [...this.picked];
+    const hold = this.state.hold;
+    return this.#act('hold', async () => {
+      const path = at`/api/shows/${this.#showId}/holds`;
+      this.#gotHold(hold ? await this.#api.put(path + at`/${hold.holdId}`, { seats }) : await this.#api.post(path, { seats }));
+    });
+  }
+
+  holdBest(count, section) {
+    const best = section ? { count, section } : { count };
+    return this.#act('best', async () => {
+      this.#gotHold(await this.#api.post(at`/api/shows/${this.#showId}/holds`, { best }));
+    });
+  }
+
+  extend() {
+    return this.#act('extend', async () => {
+      this.#gotHold(await this.#api.post(at`/api/shows/${this.#showId}/holds/${this.state.hold.holdId}/extend`, undefined, { safe: true }));
+    });
+  }
+
+  release(holdId = this.state.hold?.holdId) {
+    return this.#act('release', async () => {
+      const seats = heldSeats(this.state);
+      await this.#api.delete(at`/api/shows/${this.#showId}/holds/${holdId}`);
+      if (holdId === this.state.hold?.holdId) {
+        this.#do({ type: 'hold-gone' });
+        this.picked.clear();
+      }
+      this.#seatsChanged(seats);
+      await this.readHolds();
+      await this.readSeats();
+    });
+  }
+
+  book() {
+    return this.#act('book', async () => {
+      this.#took(await book(this.#api, this.#showId, this.state.hold.holdId));
+    });
+  }
+
+  cancel(bookingId) {
+    return this.#act('cancel', async () => {
+      await this.#api.delete(at`/api/bookings/${bookingId}`);
+      this.#follow(bookingId, (b) => b.status === 'CANCELLED');
+    });
+  }
+
+  notice(notice) {
+    this.#do({ type: 'notice', notice });
+  }
+
+  bookingSeen() {
+    this.#do({ type: 'booking-seen' });
+  }
+
+  /** A seat as this person sees it: FREE, HELD, SOLD or MINE. Sold beats held by oneself. */
+  stateOf(id) {
+    const state = this.seats.state(id);
+    return state !== 'SOLD' && heldSeats(this.state).includes(id) ? 'MINE' : state;
+  }
+
+  /** A shown deadline has passed: ask the server what is true now. */
+  async deadline(kind) {
+    if (kind === 'opens') {
+      this.#later('opens', Math.random() * 3000, () => this.#quietly(async () => {
+        await this.readShow();
+        if (this.state.place) await this.readPlace();
+      }));
+    } else if (kind === 'hold') {
+      const { hold } = this.state;
+      if (hold) this.#later('hold', HOLD_MARGIN_MS + 1000, () => this.#quietly(() => this.#holdOver()));
+    } else {
+      this.#later('turn', 1000, () => this.#quietly(() => this.readPlace()));
+    }
+  }
+
+  // Inside
+
+  #inside() {
+    return this.state.place?.status === 'ACTIVE';
+  }
+
+  async #act(name, work) {
+    if (this.busy) return;
+    this.busy = name;
+    this.#do({ type: 'notice', notice: '' });
+    try {
+      await work();
+    } catch (err) {
+      await this.#refused(err);
+    } finally {
+      this.busy = '';
+      this.#onChange();
+    }
+  }
+
+  /** Says in words why something was refused, and reads again what the page had wrong. */
+  async #refused(err) {
+    const { code, problem = {} } = err;
+    this.notice(refusal(err));
+    await this.#quietly(async () => {
+      if (code === 'HOLD_EXPIRED' || code === 'HOLD_NOT_FOUND') this.#do({ type: 'hold-gone' });
+      for (const seat of problem.conflicts ?? []) this.picked.delete(seat);
+      if (['SOLD_OUT', 'CLOSED', 'NOT_OPEN'].includes(code)) await this.readShow();
+      if (['NOT_ADMITTED', 'SOLD_OUT', 'CLOSED', 'OFFLINE'].includes(code)) await this.readPlace();
+      if (this.#inside()) {
+        await this.readHolds();
+        await this.readSeats();
+      }
+    });
+  }
+
+  /** Work in the background: a failure is no news, since the next look repeats it. */
+  async #quietly(work) {
+    try {
+      await work();
+    } catch (err) {
+      if (err.status === 401) this.notice('Your sign-in has run out. Please sign in again.');
+    }
+  }
+
+  #do(action) {
+    const before = this.state;
+    this.state = reduce(before, action);
+    if (this.state !== before) this.#effects(before, this.state);
+    this.#onChange();
+  }
+
+  #effects(before, now) {
+    if (now.rejoin && !this.busy) {
+      this.state = reduce(now, { type: 'rejoining' });
+      this.#later('rejoin', Math.random() * 2000, () => this.#rejoin());
+    }
+    const was = before.place?.status === 'ACTIVE';
+    const is = now.place?.status === 'ACTIVE';
+    const seatTopic = `/topic/seats/show/${this.#showId}`;
+    if (is && !was) {
+      this.#live.follow(seatTopic);
+      this.#quietly(async () => { await this.readSeats(); await this.readHolds(); });
+    } else if (was && !is) {
+      this.#live.unfollow(seatTopic);
+      this.picked.clear();
+    }
+    if (before.hold !== now.hold) this.#seatsChanged([...heldSeats(before), ...heldSeats(now)]);
+  }
+
+  async #rejoin() {
+    const { notice } = this.state;
+    await this.join();
+    if (!this.state.notice) this.notice(notice);
+  }
+
+  #frame(frame) {
+    if (frame.event === 'HELLO') this.#hello(frame);
+    this.#do({ type: 'frame', frame });
+    if (!frame.showId || frame.showId === this.#showId) this.#showFrame(frame);
+    this.#onFrame(frame);
+  }
+
+  #showFrame(frame) {
+    if (frame.event === 'SEATS') {
+      this.#seatsChanged(this.seats.push(frame));
+      if (this.seats.behind) this.#later('seats', SEAT_PATIENCE_MS * (1 + Math.random()), () => {
+        if (this.seats.behind && this.#inside()) this.#quietly(() => this.readSeats());
+      });
+    } else if (frame.event === 'SHOW') {
+      this.#later('show', Math.random() * 1000, () => this.#quietly(() => this.readShow()));
+    } else if (frame.event === 'BOOKING') {
+      if (this.state.booking?.bookingId === frame.bookingId) this.#bookingMoved(this.state.booking);
+      else this.#quietly(() => this.readBookings());
+    }
+  }
+
+  /** After a (re)connect: what the snapshot lacks is read, and the socket is told whom it is for. */
+  #hello(frame) {
+    const known = (frame.places ?? []).some((p) => p.showId === this.#showId);
+    if (!known && this.state.place) this.#quietly(async () => {
+      if (alive(await this.readPlace())) this.#live.send({ type: 'join', showId: this.#showId });
+    });
+    if (this.#inside()) this.#quietly(async () => { await this.readSeats(); await this.readHolds(); });
+  }
+
+  #gotHold(hold) {
+    this.#do({ type: 'hold', hold });
+    this.#pickHeld();
+    this.#seatsChanged(hold.seats);
+  }
+
+  #pickHeld() {
+    this.picked = new Set(this.state.hold?.seats ?? []);
+  }
+
+  async #holdOver() {
+    const hold = this.state.hold;
+    await this.readHolds();
+    if (hold && this.state.hold?.holdId !== hold.holdId && !this.state.booking) {
+      this.notice('The time for your seats is over and they were given back. You can choose again.');
+    }
+    await this.readSeats();
+  }
+
+  #took(booking) {
+    this.#do({ type: 'booking', booking });
+    this.#bookingMoved(booking);
+  }
+
+  #bookingMoved(booking) {
+    if (!decided(booking)) return void this.#follow(booking.bookingId, decided);
+    this.#quietly(async () => {
+      await this.readBookings();
+      await this.readPlace();
+      if (this.#inside()) {
+        await this.readHolds();
+        await this.readSeats();
+      }
+    });
+  }
+
+  /** Looks at a booking until it is as awaited; the socket tells sooner as a rule. */
+  async #follow(bookingId, done) {
+    if (this.#follows.has(bookingId)) return;
+    this.#follows.add(bookingId);
+    for (let attempt = 0; this.#follows.has(bookingId); attempt++) {
+      await this.#pause(`booking ${bookingId}`, lookAgainAfter(attempt));
+      if (!this.#session.token()) break;
+      const known = this.state.booking?.bookingId === bookingId ? this.state.booking : null;
+      if (known && done(known)) break; // a frame was faster and has done the rest
+      const booking = await this.#api.get(at`/api/bookings/${bookingId}`).catch(() => null);
+      if (!booking || !done(booking)) continue;
+      if (known) this.#do({ type: 'booking', booking });
+      this.#bookingMoved(booking);
+      break;
+    }
+    this.#follows.delete(bookingId);
+  }
+
+  #seatsChanged(ids) {
+    this.#onChange(ids);
+  }
+
+  #later(name, ms, work) {
+    clearTimeout(this.#timers.get(name));
+    this.#timers.set(name, setTimeout(work, ms));
+  }
+
+  #pause(name, ms) {
+    return new Promise((done) => this.#later(name, ms, done));
+  }
+}
+
+/** The socket's address on the server that delivered the page. */
+function socketAddress(ticket) {
+  const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
+  return `${scheme}//${location.host}/ws?ticket=${encodeURIComponent(ticket)}`;
+}
+
+/** What a refusal means for the person, and what to do next. */
+export function refusal(err) {
+  const { problem = {} } = err;
+  switch (err.code) {
+    case 'SEAT_UNAVAILABLE': return `No longer free: ${seatList(problem.conflicts ?? [])}. The plan is up to date again; please choose others.`;
+    case 'NO_BLOCK': return 'There are not that many seats together any more. Try fewer seats or another section.';
+    case 'LIMIT_REACHED': return `One person can have at most ${plural(problem.limit ?? 0, 'seat')} at this show` +
+      (problem.used ? `, and you have ${problem.used} already.` : '.');
+    case 'NOT_ADMITTED': return 'Your turn or your time inside is over.';
+    case 'HOLD_EXPIRED': return 'The time for these seats is over and they were given back. Please choose again.';
+    case 'HOLD_NOT_FOUND': return 'These seats are not held for you any more. Please choose again.';
+    case 'UNKNOWN_SEAT': return 'The plan has changed. Please reload the page and choose again.';
+    case 'NOT_OPEN': return `Joining opens ${problem.opensAt ? when(problem.opensAt) : 'later'}.`;
+    case 'SOLD_OUT': return 'This show is sold out.';
+    case 'CLOSED': return 'The sale of this show has ended.';
+    case 'IN_PROGRESS': return 'This is being worked on already. Please wait a moment.';
+    case 'OFFLINE': return 'The server cannot be reached. Check your connection; your place is kept for a while.';
+    default: return err.status === 401 ? 'Your sign-in has run out. Please sign in again.' : err.message;
+  }
+}

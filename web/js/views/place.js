@@ -1,0 +1,159 @@
+// Where the person stands: status, number in line, turn, session.
+
+import { alive, progress } from '../state.js';
+import { count, plural, wait, when } from '../text.js';
+import { byId, line, show, text } from './dom.js';
+
+/** Heading and explanation of each standing. */
+const STANDINGS = {
+  PREQUEUE: ['You are in the draw', 'At the opening everybody here gets a number at random. You need to do nothing; keep this page open.'],
+  WAITING: ['You are in line', 'Keep this page open. Your place is kept for a short while should your connection break.'],
+  ADMITTED: ['It is your turn', 'Enter before the time runs out, or the next person gets your turn.'],
+  ACTIVE: ['You are inside', 'Choose your seats, hold them, and book before your time is over.'],
+  EXPIRED: ['Your place has expired', 'Your turn or your time inside ran out, or we heard nothing from you for too long. You can join again at the end of the line.'],
+  LEFT: ['You have left', 'You can join again at the end of the line.'],
+  SOLD_OUT: ['Sold out', 'Every seat has been sold while you were waiting. A seat that is given back would be sold here again; look at the show’s page later.'],
+  CLOSED: ['The sale has ended', 'Nobody is let in any more. Bookings made before stay valid.'],
+};
+
+/** Heading and explanation for somebody without a place, by the show's phase. */
+const OUTSIDE = {
+  SCHEDULED: ['Not open yet', 'You can join when the time has come. This page counts down by the server’s clock.'],
+  PREQUEUE: ['The pre-queue is open', 'Enter the draw now; it does not matter how early you come before the opening.'],
+  OPEN: ['The sale is on', 'Join the queue to get your number.'],
+  PAUSED: ['The queue is paused', 'You can join now and are let in when the operator goes on.'],
+  SOLD_OUT: ['Sold out', 'Every seat is sold.'],
+  CLOSED: ['The sale has ended', 'Nobody is let in any more.'],
+};
+
+const JOIN_LABELS = { PREQUEUE: 'Enter the draw', OPEN: 'Join the queue', PAUSED: 'Join the queue' };
+
+/** A rank is spoken to a screen reader at most this often. */
+const SAY_RANK_EVERY_MS = 20_000;
+
+export class PlaceView {
+  #room; #countdowns; #say; #saidRankAt = -Infinity; #title = ''; #flash = null;
+
+  constructor(room, countdowns, say) {
+    this.#room = room;
+    this.#countdowns = countdowns;
+    this.#say = say;
+    byId('join').addEventListener('click', () => room.join());
+    byId('claim').addEventListener('click', () => room.claim());
+    byId('leave').addEventListener('click', () => room.leave());
+  }
+
+  render(signedIn) {
+    const { state, busy } = this.#room;
+    const phase = state.show?.phase;
+    const { place } = state;
+    const status = place?.status ?? 'NONE';
+    show(byId('place'), Boolean(state.show));
+    if (!state.show) return;
+    byId('place').dataset.status = status;
+    this.#heading(status, phase, state);
+    show(byId('paused'), phase === 'PAUSED' && (status === 'WAITING' || status === 'PREQUEUE'));
+    this.#opening(state, status);
+    this.#line(state, status);
+    this.#deadlines(place, status);
+    const joinable = signedIn && !alive(place) && phase in JOIN_LABELS;
+    show(byId('join'), joinable);
+    text(byId('join'), place ? 'Join again' : JOIN_LABELS[phase]);
+    show(byId('claim'), status === 'ADMITTED');
+    show(byId('leave'), alive(place));
+    text(byId('leave'), status === 'ACTIVE' ? 'Leave and give up my place' : 'Leave the queue');
+    for (const id of ['join', 'claim', 'leave']) byId(id).disabled = busy !== '';
+    this.#draw(state);
+    text(byId('numbers'), numbers(state));
+    this.#pageTitle(state, status);
+  }
+
+  #heading(status, phase, { booking, show: sale }) {
+    let [heading, body] = STANDINGS[status] ?? OUTSIDE[phase] ?? ['', ''];
+    if (status === 'LEFT' && booking?.status === 'CONFIRMED') {
+      [heading, body] = ['You are done', 'Your seats are booked, and your place went to the next person.'];
+    } else if (status === 'ACTIVE' && sale.seating.sections.length === 0) {
+      body = 'This show has no seats to choose here. Go on in the shop with your pass.';
+    }
+    const element = byId('status');
+    text(element, heading);
+    element.dataset.status = status;
+    text(byId('status-text'), body);
+  }
+
+  #opening({ show: sale }, status) {
+    const joins = sale.phase === 'SCHEDULED' ? sale.prequeueAt ?? sale.opensAt : null;
+    const opens = sale.phase === 'PREQUEUE' && (status === 'NONE' || status === 'PREQUEUE') ? sale.opensAt : null;
+    const at = joins ?? opens;
+    show(byId('opens'), Boolean(at));
+    if (at) {
+      text(byId('opens-label'), joins && sale.prequeueAt ? 'The pre-queue opens in' : 'The sale opens in');
+      text(byId('opens-at'), when(at));
+    }
+    this.#countdowns.set(byId('opens-countdown'), at, { over: () => this.#room.deadline('opens') });
+  }
+
+  #line(state, status) {
+    const { shownRank, place } = state;
+    show(byId('line'), status === 'WAITING');
+    if (status !== 'WAITING') return;
+    text(byId('rank'), shownRank === null ? '…' : count(shownRank));
+    text(byId('ahead'), shownRank === null ? '…' : count(shownRank - 1));
+    text(byId('eta'), wait(state.eta));
+    line(byId('rank-note'), state.rankNote);
+    line(byId('eta-note'), state.etaNote);
+    byId('progress').value = Math.round((progress(state) ?? 0) * 1000);
+    const now = performance.now();
+    if (shownRank !== null && now - this.#saidRankAt > SAY_RANK_EVERY_MS) {
+      this.#saidRankAt = now;
+      this.#say(`Number ${count(shownRank)} in line of ${plural(place.waiting ?? shownRank, 'person', 'people')}. ${wait(state.eta)}.`);
+    }
+  }
+
+  #deadlines(place, status) {
+    const turn = status === 'ADMITTED' ? place.claimBy : null;
+    const session = status === 'ACTIVE' ? place.expiresAt : null;
+    show(byId('turn'), Boolean(turn));
+    show(byId('session'), Boolean(session));
+    this.#countdowns.set(byId('claim-countdown'), turn, { name: 'To enter', over: () => this.#room.deadline('turn') });
+    this.#countdowns.set(byId('session-countdown'), session, { name: 'Your time inside', over: () => this.#room.deadline('turn') });
+  }
+
+  #draw({ show: sale, place }) {
+    show(byId('draw'), Boolean(sale.prequeueAt && sale.draw?.seedHash));
+    text(byId('seed-hash'), sale.draw?.seedHash);
+    text(byId('seed'), sale.draw?.seed);
+    show(byId('seed-row'), Boolean(sale.draw?.seed));
+    text(byId('request-id'), place?.requestId);
+    show(byId('request-row'), Boolean(place?.requestId));
+  }
+
+  /** A tab in the background calls through its title when the turn has come. */
+  #pageTitle({ show: sale, shownRank }, status) {
+    const base = `${sale.title} – Foyer`;
+    this.#title = status === 'WAITING' && shownRank ? `(${count(shownRank)}) ${base}` : base;
+    const calling = status === 'ADMITTED';
+    if (!calling) {
+      clearInterval(this.#flash);
+      this.#flash = null;
+      document.title = this.#title;
+    } else if (this.#flash === null) {
+      const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+      let on = true;
+      document.title = 'It is your turn!';
+      this.#flash = setInterval(() => {
+        on = still || !on || document.visibilityState === 'visible';
+        document.title = on ? 'It is your turn!' : this.#title;
+      }, 1000);
+    }
+  }
+}
+
+/** The live numbers of the show in a sentence, as far as the server told them. */
+function numbers({ stats, place }) {
+  const waiting = stats?.waiting ?? place?.waiting;
+  const active = stats?.active ?? place?.active;
+  if (!Number.isFinite(waiting)) return '';
+  const inside = Number.isFinite(active) ? `, ${count(active)} inside` : '';
+  return `${plural(waiting, 'person', 'people')} waiting${inside}.`;
+}
