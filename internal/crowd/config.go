@@ -37,7 +37,7 @@ type Config struct {
 
 	PollOnly float64 // share who never open a socket; 0.2
 	Leave    float64 // share who lose patience while waiting, half of them without a word; 0.1
-	Lapse    float64 // share who hold seats and vanish; 0.08
+	Lapse    float64 // share who hold seats and vanish; 0.03
 	Release  float64 // share who hold seats and think better of it; 0.1
 	Explicit float64 // share who pick their seats on the map, the others take the best; 0.4
 	Cancel   float64 // share who cancel what they bought, after a while; 0.25
@@ -59,7 +59,7 @@ func (c Config) withDefaults() Config {
 	c.Return = max(0, cmp.Or(c.Return, 20*time.Second))
 	c.PollOnly = max(0, cmp.Or(c.PollOnly, 0.2))
 	c.Leave = max(0, cmp.Or(c.Leave, 0.1))
-	c.Lapse = max(0, cmp.Or(c.Lapse, 0.08))
+	c.Lapse = max(0, cmp.Or(c.Lapse, 0.03))
 	c.Release = max(0, cmp.Or(c.Release, 0.1))
 	c.Explicit = max(0, cmp.Or(c.Explicit, 0.4))
 	c.Cancel = max(0, cmp.Or(c.Cancel, 0.25))

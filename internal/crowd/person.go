@@ -141,6 +141,9 @@ func (p *person) shop(ctx context.Context, way door) error {
 	if err != nil {
 		return fmt.Errorf("show: %w", err)
 	}
+	if show.Capacity == 0 {
+		return p.leave(ctx) // a waiting room only: there is nothing to buy
+	}
 	hold, err := p.hold(ctx, show)
 	if noSeats(err) {
 		return p.leave(ctx)
