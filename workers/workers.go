@@ -1,0 +1,79 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"foyer/domain"
+	"foyer/events"
+	"foyer/store"
+)
+
+// How far handlers share SQL round trips. 64 bookings stay within what
+// PostgreSQL caches of one transaction; SQL is idle while no more than
+// runners round trips are under way.
+var (
+	bookingGroup = groupConfig{most: 64, wait: 2 * time.Millisecond, runners: 4, timeout: 10 * time.Second}
+	chatGroup    = groupConfig{most: 512, wait: 2 * time.Millisecond, runners: 2, timeout: 5 * time.Second}
+)
+
+// Deps is what workers work on. All of it belongs to the caller.
+type Deps struct {
+	Steps    Steps
+	Store    Store
+	Commands Commands
+	Notifier Notifier
+	Log      *slog.Logger
+}
+
+// Workers are the handlers of all commands with what runs beside them.
+type Workers struct {
+	admission admission
+	booking   booking
+	chatRead  chatRead
+	ticker    ticker
+	sweeper   sweeper
+}
+
+// New makes workers that tick at the interval given. Nothing runs before Run.
+func New(tick time.Duration, deps Deps) *Workers {
+	w := &Workers{
+		admission: admission{steps: deps.Steps, notify: deps.Notifier, log: deps.Log},
+		booking:   booking{steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
+		chatRead:  chatRead{store: deps.Store, notify: deps.Notifier},
+		ticker:    ticker{every: tick, steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
+	}
+	w.booking.sales = newGroup[domain.Booking, store.BookingOutcome](bookingGroup, w.booking.sell)
+	w.chatRead.marks = newGroup[domain.ReadMark, struct{}](chatGroup, w.chatRead.move)
+	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: &w.booking, log: deps.Log}
+	return w
+}
+
+// Handlers are the workers' answers to commands, for an events.Consumer. They
+// need Serve to be running.
+func (w *Workers) Handlers() events.Handlers {
+	return events.Handlers{
+		AdmitShow:     w.admission.admitShow,
+		BookSeats:     w.booking.bookSeats,
+		CancelBooking: w.booking.cancelBooking,
+		BookingDead:   w.booking.bookingDead,
+		MarkRead:      w.chatRead.markRead,
+	}
+}
+
+// Serve shares SQL round trips among handlers until ctx ends. It must outlive
+// the consumer, whose last handlers finish while it drains.
+func (w *Workers) Serve(ctx context.Context) {
+	var parts sync.WaitGroup
+	parts.Go(func() { w.booking.sales.serve(ctx) })
+	parts.Go(func() { w.chatRead.marks.serve(ctx) })
+	parts.Wait()
+}
+
+// Tick asks for the ticks of all shows until ctx ends.
+func (w *Workers) Tick(ctx context.Context) { w.ticker.run(ctx) }
+
+// Sweep takes up stuck bookings until ctx ends.
+func (w *Workers) Sweep(ctx context.Context) { w.sweeper.run(ctx) }
