@@ -28,8 +28,8 @@ func TestT5EveryTriggerFillsAllSlots(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(show *domain.Show) { show.Queue.MaxActive = 2 })
 	s.joinAll(10)
-	raised := s.show
-	raised.Queue.MaxActive, raised.Revision = 7, 2
+	raised, err := s.store.UpdateShow(t.Context(), s.show.ID, func(show *domain.Show) error { show.Queue.MaxActive = 7; return nil })
+	require.NoError(t, err)
 	require.NoError(t, s.steps.Configure(t.Context(), raised))
 	freed := events.AdmitShow{ShowID: s.show.ID, Reason: events.ReasonFreed}
 	require.NoError(t, s.work.Handlers().AdmitShow(t.Context(), events.Delivery{}, freed))

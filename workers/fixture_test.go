@@ -57,7 +57,7 @@ func newStage(t *testing.T, change func(*domain.Show)) *stage {
 
 // workers are served until the test ends.
 func (s *stage) workers(steps Steps, db Store, notify Notifier, commands Commands) *Workers {
-	w := New(time.Second, Deps{Steps: steps, Store: db, Notifier: notify, Commands: commands, Log: slog.New(slog.DiscardHandler)})
+	w := New(time.Second, Deps{Steps: steps, Store: db, Notifier: notify, Commands: commands, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); w.Serve(ctx) }()
