@@ -30,6 +30,15 @@ func (c *Client) hold(ctx context.Context, show domain.ShowID, wanted any) (h do
 	return h, err
 }
 
+// Holds lists the person's live holds at a show.
+func (c *Client) Holds(ctx context.Context, show domain.ShowID) ([]domain.Hold, error) {
+	var answer struct {
+		Holds []domain.Hold `json:"holds"`
+	}
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path("shows", string(show), "holds"), answer: &answer})
+	return answer.Holds, err
+}
+
 // SwapHold changes a hold's seats in one step; it keeps its deadline.
 func (c *Client) SwapHold(ctx context.Context, show domain.ShowID, hold domain.HoldID, seats []domain.SeatID) (h domain.Hold, err error) {
 	body := map[string]any{"seats": seats}

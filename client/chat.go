@@ -49,6 +49,13 @@ func (c *Client) Say(ctx context.Context, room domain.RoomID, text string) (m do
 	return m, err
 }
 
+// DeleteMessage takes a message of the person's back; an operator may take any.
+func (c *Client) DeleteMessage(ctx context.Context, room domain.RoomID, seq int64) error {
+	k := call{method: http.MethodDelete, path: roomPath(room, "messages") + "/" + strconv.FormatInt(seq, 10)}
+	_, err := c.do(ctx, k)
+	return err
+}
+
 // Messages returns a page of messages by rising Seq: those before a sequence, or
 // the newest when before is 0, which marks them as read. limit 0 means the
 // server's default.

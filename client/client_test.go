@@ -118,6 +118,16 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 		{`POST /api/chat/rooms/r/read {"upTo":4}`, func(ctx context.Context, c *Client) error { return c.MarkRead(ctx, "r", 4) }},
 		{`POST /api/chat/rooms/r/unread {"from":4}`, func(ctx context.Context, c *Client) error { return c.MarkUnread(ctx, "r", 4) }},
 		{"GET /api/chat/rooms/r/readers?seq=4 ", func(ctx context.Context, c *Client) error { _, err := c.Readers(ctx, "r", 4); return err }},
+		{"DELETE /api/chat/rooms/r/messages/4 ", func(ctx context.Context, c *Client) error { return c.DeleteMessage(ctx, "r", 4) }},
+		{"GET /api/shows/x/holds ", func(ctx context.Context, c *Client) error { _, err := c.Holds(ctx, "x"); return err }},
+		{"GET /api/operator/shows ", func(ctx context.Context, c *Client) error { _, err := c.OperatorShows(ctx); return err }},
+		{"GET /api/operator/dead-letters?stream=s ", func(ctx context.Context, c *Client) error { _, err := c.DeadLetters(ctx, "s"); return err }},
+		{`POST /api/operator/dead-letters {"id":"1-0","stream":"s"}`, func(ctx context.Context, c *Client) error {
+			return c.RequeueDeadLetter(ctx, "s", "1-0")
+		}},
+		{`DELETE /api/operator/dead-letters {"id":"1-0","stream":"s"}`, func(ctx context.Context, c *Client) error {
+			return c.DropDeadLetter(ctx, "s", "1-0")
+		}},
 		{"GET /api/operator/shows/x ", func(ctx context.Context, c *Client) error { _, err := c.OperatorShow(ctx, "x"); return err }},
 		{`POST /api/dev/token {"name":"Ann","roles":["operator"],"sub":"ann"}`, func(ctx context.Context, c *Client) error {
 			_, err := c.DevToken(ctx, "ann", "Ann", "operator")

@@ -137,11 +137,12 @@ type ShowNews struct {
 	Show    *Show        `json:"show"`
 }
 
-// FrameError refuses a client frame, with the code that HTTP would give.
+// FrameError refuses a client frame, with the code that HTTP would give. The
+// frame's ShowID or Topic is what it was about.
 type FrameError struct {
 	Code   string                     `json:"code"`
 	Detail string                     `json:"detail"`
-	Ref    string                     `json:"ref"` // names the refused frame
+	Ref    string                     `json:"ref"` // the kind of the refused frame and a number, such as join-3
 	Extra  map[string]json.RawMessage `json:"extra"`
 }
 

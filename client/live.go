@@ -151,6 +151,7 @@ type order struct {
 	topic string
 	room  domain.RoomID
 	upTo  int64
+	ref   string // repeated by the server in a refusal; given by the session
 	taken chan error
 }
 
@@ -177,7 +178,7 @@ func (l *Live) give(ctx context.Context, o order) error {
 
 // frame is the order as a client frame.
 func (o order) frame() map[string]any {
-	frame := map[string]any{"type": o.kind, "ref": refOf(o.kind, o.show)}
+	frame := map[string]any{"type": o.kind, "ref": o.ref}
 	switch o.kind {
 	case orderSubscribe, orderUnsubscribe:
 		frame["topic"] = o.topic
@@ -188,6 +189,3 @@ func (o order) frame() map[string]any {
 	}
 	return frame
 }
-
-// refOf names a client frame, so that a refusal can be told from one of another.
-func refOf(kind orderKind, show domain.ShowID) string { return string(kind) + ":" + string(show) }

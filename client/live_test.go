@@ -320,7 +320,7 @@ func TestLivePassesRefusalsOfPollingOn(t *testing.T) {
 	defer l.Close()
 	require.NoError(t, l.Join(ctx, "x"))
 	f := frameOf(t, l, EventError)
-	assert.Equal(t, FrameError{Code: CodeSoldOut, Detail: "D", Ref: "join:x", Extra: map[string]json.RawMessage{}}, *f.Error)
+	assert.Equal(t, FrameError{Code: CodeSoldOut, Detail: "D", Ref: "join-1", Extra: map[string]json.RawMessage{}}, *f.Error)
 	require.NoError(t, l.Follow(ctx, "y"))
 	require.NoError(t, l.Leave(ctx, "y"))
 	assert.Equal(t, domain.StatusLeft, frameOf(t, l, EventAdmission).Admission.Status)
@@ -357,7 +357,7 @@ func TestLiveForgetsWhatTheServerRefused(t *testing.T) {
 	c := serve(t, sockets(t, func(l line, n int) {
 		if n == 1 {
 			assert.Equal(t, "join x", l.next())
-			l.send(`{"event":"ERROR","code":"NOT_OPEN","detail":"later","ref":"join:x","extra":{"opensAt":"2026-05-01T18:00:00Z"}}`)
+			l.send(`{"event":"ERROR","code":"NOT_OPEN","detail":"later","ref":"join-1","extra":{"opensAt":"2026-05-01T18:00:00Z"}}`)
 			l.bye(4005, "resync")
 			return
 		}

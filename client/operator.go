@@ -9,23 +9,42 @@ import (
 	"foyer/domain"
 )
 
+// OperatorShow is a show with its live numbers.
+type OperatorShow struct {
+	domain.Stats
+	Availability domain.Availability `json:"availability"`
+	Closed       bool                `json:"closed"` // ended by hand
+	Show         Show                `json:"show"`
+}
+
 // OperatorShow returns a show's live numbers; it needs the operator role.
-func (c *Client) OperatorShow(ctx context.Context, show domain.ShowID) (s domain.Stats, err error) {
+func (c *Client) OperatorShow(ctx context.Context, show domain.ShowID) (s OperatorShow, err error) {
 	_, err = c.do(ctx, call{method: http.MethodGet, path: path("operator", "shows", string(show)), answer: &s})
 	return s, err
 }
 
+// OperatorShows returns the live numbers of every show; it needs the operator role.
+func (c *Client) OperatorShows(ctx context.Context) ([]OperatorShow, error) {
+	var answer struct {
+		Shows []OperatorShow `json:"shows"`
+	}
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path("operator", "shows"), answer: &answer})
+	return answer.Shows, err
+}
+
 // DeadLetter is a command that was given up on.
 type DeadLetter struct {
-	Stream     string    `json:"stream"`
-	ID         string    `json:"id"`
-	CommandID  string    `json:"commandId"`
-	Type       string    `json:"type"`
-	Reason     string    `json:"reason"`
-	Deliveries int64     `json:"deliveries"`
-	FirstError string    `json:"firstError"`
-	LastError  string    `json:"lastError"`
-	At         time.Time `json:"at"`
+	Stream     string            `json:"stream"`
+	ID         string            `json:"id"`
+	At         time.Time         `json:"at"`
+	CommandID  domain.CommandID  `json:"commandId"`
+	Type       string            `json:"type"`
+	Reason     string            `json:"reason"`
+	Deliveries int               `json:"deliveries"`
+	FirstError string            `json:"firstError"`
+	LastError  string            `json:"lastError"`
+	OriginID   string            `json:"originId"` // of the entry that it was
+	Fields     map[string]string `json:"fields"`   // the entry as it was
 }
 
 // DeadLetters lists the commands that were given up on, of one stream or, with "",

@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 	"errors"
-	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,10 +18,6 @@ const (
 	// opensBeforePolling is how many openings in a row must fail before
 	// admission is polled instead.
 	opensBeforePolling = 2
-	// The server takes 5 frames a second with a burst of 10; staying below
-	// leaves room for its clock and for frames that arrive together.
-	sendBurst = 8
-	sendEvery = 250 * time.Millisecond
 )
 
 var (
@@ -42,7 +38,8 @@ type session struct {
 	orders <-chan order
 
 	shows   map[domain.ShowID]*followed
-	topics  map[string]bool
+	topics  map[string]string       // with the ref of its subscription
+	refs    int                     // given so far
 	unread  map[domain.RoomID]int64 // read marks not sent yet
 	newest  newest
 	outbox  []Frame // delivered before anything more is received
@@ -64,6 +61,7 @@ type session struct {
 // followed is a show whose admission matters to the person.
 type followed struct {
 	want orderKind // join, claim or leave that the server has not answered; else ""
+	ref  string    // of want
 }
 
 type opening struct {
@@ -74,7 +72,7 @@ type opening struct {
 func newSession(c *Client, opts LiveOptions, out chan<- Frame, orders <-chan order) *session {
 	return &session{
 		client: c, opts: opts, out: out, orders: orders,
-		shows: map[domain.ShowID]*followed{}, topics: map[string]bool{}, unread: map[domain.RoomID]int64{},
+		shows: map[domain.ShowID]*followed{}, topics: map[string]string{}, unread: map[domain.RoomID]int64{},
 		newest:  newest{},
 		backoff: backoff{least: opts.BackoffLeast, most: opts.BackoffMost},
 		opened:  make(chan opening), polled: make(chan []answer),
@@ -177,16 +175,16 @@ func (s *session) openingDone(o opening) error {
 	s.pollAt.Stop()
 	s.budget = sendBudget{left: sendBurst, at: s.openedAt}
 	s.sending = nil
-	for topic := range s.topics {
-		s.sending = append(s.sending, order{kind: orderSubscribe, topic: topic})
+	for topic, ref := range s.topics {
+		s.sending = append(s.sending, order{kind: orderSubscribe, topic: topic, ref: ref})
 	}
 	for show, f := range s.shows {
 		if f.want != "" {
-			s.sending = append(s.sending, order{kind: f.want, show: show})
+			s.sending = append(s.sending, order{kind: f.want, show: show, ref: f.ref})
 		}
 	}
 	for room, upTo := range s.unread {
-		s.sending = append(s.sending, order{kind: orderRead, room: room, upTo: upTo})
+		s.sending = append(s.sending, order{kind: orderRead, room: room, upTo: upTo, ref: s.newRef(orderRead)})
 	}
 	s.send()
 	return nil
@@ -204,7 +202,7 @@ func (s *session) receive(raw []byte, ok bool) error {
 	if s.newest.stale(f) {
 		return nil
 	}
-	s.note(f)
+	s.note(&f)
 	s.outbox = append(s.outbox, f)
 	return nil
 }
@@ -225,7 +223,7 @@ func (s *session) lost(err error) error {
 }
 
 // note keeps up with what the server said about places.
-func (s *session) note(f Frame) {
+func (s *session) note(f *Frame) {
 	switch f.Event {
 	case EventAdmission:
 		s.settle(f.ShowID, f.Admission.Status)
@@ -234,10 +232,23 @@ func (s *session) note(f Frame) {
 			s.settle(p.ShowID, p.Status)
 		}
 	case EventError:
-		for show, followed := range s.shows {
-			if followed.want != "" && f.Error.Ref == refOf(followed.want, show) {
-				s.refused(show, followed)
-			}
+		s.noteRefusal(f)
+	}
+}
+
+// noteRefusal forgets what was refused, so that it is not sent again, and names the
+// show that it was about.
+func (s *session) noteRefusal(f *Frame) {
+	for show, followed := range s.shows {
+		if followed.want != "" && f.Error.Ref == followed.ref {
+			f.ShowID = show
+			s.refused(show, followed)
+		}
+	}
+	for topic, ref := range s.topics {
+		if ref == f.Error.Ref {
+			f.Topic = topic
+			delete(s.topics, topic)
 		}
 	}
 }
@@ -272,6 +283,7 @@ func (s *session) refused(show domain.ShowID, f *followed) {
 
 // take accepts an order, and sends it when there is a socket.
 func (s *session) take(o order) error {
+	o.ref = s.newRef(o.kind)
 	if err := s.record(o); err != nil || o.kind == orderFollow {
 		return err
 	}
@@ -291,10 +303,10 @@ func (s *session) record(o order) error {
 		if o.topic == "" {
 			return errNoTopic
 		}
-		if !s.topics[o.topic] && len(s.topics) >= maxTopics {
+		if _, known := s.topics[o.topic]; !known && len(s.topics) >= maxTopics {
 			return errTooMany
 		}
-		s.topics[o.topic] = true
+		s.topics[o.topic] = o.ref
 	case orderUnsubscribe:
 		delete(s.topics, o.topic)
 	case orderRead:
@@ -324,145 +336,14 @@ func (s *session) want(o order) error {
 		s.shows[o.show] = f
 	}
 	if o.kind != orderFollow {
-		f.want = o.kind
+		f.want, f.ref = o.kind, o.ref
 	}
 	return nil
 }
 
-// send writes what the budget allows, and comes back for the rest.
-func (s *session) send() {
-	for len(s.sending) > 0 && s.conn != nil {
-		if wait := s.budget.take(time.Now()); wait > 0 {
-			s.sendAt.Reset(wait)
-			return
-		}
-		o := s.sending[0]
-		s.sending = s.sending[1:]
-		if err := s.conn.write(o.frame()); err != nil {
-			// The reader finds the broken socket and reports it.
-			_ = s.conn.ws.Close()
-			return
-		}
-		if o.kind == orderRead && s.unread[o.room] <= o.upTo {
-			delete(s.unread, o.room)
-		}
-	}
-}
-
-// sendBudget is a token bucket.
-type sendBudget struct {
-	left int
-	at   time.Time // when left was right
-}
-
-// take uses one frame of the budget, or tells how long until there is one.
-func (b *sendBudget) take(now time.Time) (wait time.Duration) {
-	if earned := int(now.Sub(b.at) / sendEvery); earned > 0 {
-		b.left = min(b.left+earned, sendBurst)
-		b.at = b.at.Add(time.Duration(earned) * sendEvery)
-	}
-	if b.left > 0 {
-		b.left--
-		return 0
-	}
-	return b.at.Add(sendEvery).Sub(now)
-}
-
-// answer is what polling found out about one show.
-type answer struct {
-	show  domain.ShowID
-	asked orderKind
-	place Place
-	err   error
-}
-
-// startPoll asks about every followed show, and does what is wanted there, beside
-// the loop.
-func (s *session) startPoll(ctx context.Context) {
-	if s.conn != nil || s.polling || len(s.shows) == 0 {
-		return
-	}
-	if len(s.outbox) > 0 {
-		s.pollAt.Reset(pollDefault) // nobody reads what the last poll found
-		return
-	}
-	asks := make([]answer, 0, len(s.shows))
-	for show, f := range s.shows {
-		asks = append(asks, answer{show: show, asked: f.want})
-	}
-	s.polling = true
-	s.helpers.Go(func() {
-		for i := range asks {
-			asks[i].ask(ctx, s.client)
-		}
-		select {
-		case s.polled <- asks:
-		case <-ctx.Done():
-		}
-	})
-}
-
-func (a *answer) ask(ctx context.Context, c *Client) {
-	switch a.asked {
-	case orderJoin:
-		a.place, _, a.err = c.Join(ctx, a.show)
-	case orderClaim:
-		a.place, a.err = c.Claim(ctx, a.show)
-	case orderLeave:
-		if a.err = c.Leave(ctx, a.show); a.err == nil {
-			a.place = Place{ShowID: a.show, Status: domain.StatusLeft}
-		}
-	default:
-		a.place, a.err = c.Place(ctx, a.show)
-	}
-}
-
-// pollDone passes answers on as frames and plans the next poll, if no socket has
-// opened meanwhile.
-func (s *session) pollDone(answers []answer) {
-	s.polling = false
-	next := pollMost
-	for _, a := range answers {
-		next = min(next, s.pollAnswer(a))
-	}
-	if s.conn == nil && len(s.shows) > 0 {
-		s.pollAt.Reset(next)
-	}
-}
-
-// pollAnswer handles one answer and returns when to ask again.
-func (s *session) pollAnswer(a answer) time.Duration {
-	f := s.shows[a.show]
-	if f == nil {
-		return pollMost
-	}
-	var refusal *Error
-	switch {
-	case a.err == nil:
-		if frame := polledFrame(a.place); !s.newest.stale(frame) {
-			s.settle(a.show, a.place.Status)
-			s.outbox = append(s.outbox, frame)
-		}
-		if f.want != a.asked && f.want != "" {
-			return 0 // wanted while the poll was out
-		}
-		return a.place.PollAfter()
-	case errors.As(a.err, &refusal) && !refusal.Temporary() && refusal.Status < http.StatusInternalServerError:
-		if f.want == a.asked {
-			if f.want == "" {
-				delete(s.shows, a.show)
-			} else {
-				s.refused(a.show, f)
-			}
-		}
-		s.outbox = append(s.outbox, Frame{
-			Event: EventError, ShowID: a.show, At: time.Now(), Polled: true,
-			Error: &FrameError{Code: refusal.Code, Detail: refusal.Detail, Ref: refOf(a.asked, a.show), Extra: refusal.Extra},
-		})
-		return pollDefault
-	}
-	if asked, ok := RetryAfter(a.err); ok {
-		return asked
-	}
-	return jitter(pollDefault/2, pollDefault)
+// newRef is a short name for a client frame: the kind tells a reader what was
+// refused, the number which.
+func (s *session) newRef(kind orderKind) string {
+	s.refs++
+	return string(kind) + "-" + strconv.Itoa(s.refs)
 }

@@ -27,6 +27,8 @@ type Show struct {
 	Queue        domain.QueueSettings `json:"queue"`
 	Seating      domain.Seating       `json:"seating"`
 	Draw         Draw                 `json:"draw"`
+	Epoch        int64                `json:"epoch"`
+	Revision     int64                `json:"revision"` // grows with every change by an operator
 }
 
 // Draw lets anybody check the draw of a pre-queue; Seed is empty until it closes.
@@ -52,16 +54,17 @@ type NewShow struct {
 
 // ShowChange names what an operator changes; what is nil stays as it is.
 type ShowChange struct {
-	Title      *string      `json:"title,omitempty"`
-	Venue      *string      `json:"venue,omitempty"`
-	StartsAt   *time.Time   `json:"startsAt,omitempty"`
-	PrequeueAt *time.Time   `json:"prequeueAt,omitempty"`
-	OpensAt    *time.Time   `json:"opensAt,omitempty"`
-	ClosesAt   *time.Time   `json:"closesAt,omitempty"`
-	Message    *string      `json:"message,omitempty"`
-	Paused     *bool        `json:"paused,omitempty"`
-	Closed     *bool        `json:"closed,omitempty"`
-	Queue      *QueueChange `json:"queue,omitempty"`
+	Title      *string         `json:"title,omitempty"`
+	Venue      *string         `json:"venue,omitempty"`
+	StartsAt   *time.Time      `json:"startsAt,omitempty"`
+	PrequeueAt *time.Time      `json:"prequeueAt,omitempty"`
+	OpensAt    *time.Time      `json:"opensAt,omitempty"`
+	ClosesAt   *time.Time      `json:"closesAt,omitempty"`
+	Message    *string         `json:"message,omitempty"`
+	Paused     *bool           `json:"paused,omitempty"`
+	Closed     *bool           `json:"closed,omitempty"`
+	Queue      *QueueChange    `json:"queue,omitempty"`
+	Seating    *domain.Seating `json:"seating,omitempty"`
 }
 
 // QueueChange names the queue settings that an operator changes.
@@ -100,18 +103,18 @@ func (c *Client) ChangeShow(ctx context.Context, show domain.ShowID, change Show
 	return s, err
 }
 
-// SeatMap is a show's seats as of Version. After a request for changes only, Seats
-// are those that changed since then.
+// SeatMap is a show's seats as of Version.
 type SeatMap struct {
 	ShowID   domain.ShowID    `json:"showId"`
 	Epoch    int64            `json:"epoch"`
 	Version  int64            `json:"version"`
+	Full     bool             `json:"full"` // Seats are all of them, not only those that changed
 	Sections []domain.Section `json:"sections"`
 	Seats    []domain.Seat    `json:"seats"`
 }
 
-// Seats returns the seat map; since 0 means all of it, a version of before only
-// what changed after that.
+// Seats returns the seat map; since 0 means all of it, an earlier version only what
+// changed after that. The server answers with the full map where it cannot tell.
 func (c *Client) Seats(ctx context.Context, show domain.ShowID, since int64) (m SeatMap, err error) {
 	query := url.Values{}
 	if since > 0 {

@@ -207,7 +207,7 @@ func (d *socketDoor) hear(f client.Frame) {
 		d.status = f.Admission.Status
 	case f.Booking != nil:
 		d.booked[f.Booking.BookingID] = f.Booking.Status
-	case f.Error != nil && (strings.HasPrefix(f.Error.Ref, "join:") || strings.HasPrefix(f.Error.Ref, "claim:")):
+	case f.Error != nil && (strings.HasPrefix(f.Error.Ref, "join-") || strings.HasPrefix(f.Error.Ref, "claim-")):
 		d.refusal = f.Error.Problem()
 	}
 }
