@@ -1,0 +1,271 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/olahol/melody"
+)
+
+// This file is the only one that knows melody. It uses melody for the upgrade,
+// the two pumps and their life; never its broadcasts, whose cost grows with all
+// sessions and which can block for ever, and never Session.Close alone, which
+// does nothing while a session's buffer is full.
+
+const (
+	socketReadBuffer  = 1024
+	socketWriteBuffer = 4096
+	// socketQueue is melody's buffer of frames. A connection has one frame in
+	// flight, besides which an ERROR and the closing frame may stand here.
+	socketQueue      = 8
+	handshakeTimeout = 5 * time.Second
+	// lingerTime is how long a socket that said goodbye waits for the client's
+	// goodbye. Closing at once, with unread bytes on the line, would reset the
+	// connection, and the client would never see why it was closed.
+	lingerTime = time.Second
+)
+
+// subprotocol is spoken when a client asks for it, and also when it asks for none.
+const subprotocol = "foyer.v1"
+
+// socketConfig are the times and sizes of sockets; see hubConfig for defaults.
+type socketConfig struct {
+	writeWait, pongWait, pingEvery time.Duration
+	maxFrame                       int64 // bytes of one frame from a client
+}
+
+// socketEvents is what happens on sockets. Every function may panic: the socket
+// it happened on is cut, and no other notices.
+type socketEvents struct {
+	opened   func(*connection)
+	received func(c *connection, frame []byte)
+	binary   func(*connection)
+	sent     func(*connection) // the frame given to send is written
+	failed   func(c *connection, cause failure)
+	panicked func(c *connection, value any)
+}
+
+// failure is why a socket ended from below.
+type failure string
+
+const (
+	failureGone    failure = "gone"    // closed by the client, or broken
+	failureSilent  failure = "silent"  // answered no ping in time
+	failureTooBig  failure = "too_big" // sent a frame over the limit
+	failureStalled failure = "stalled" // took no bytes in time
+	failureFull    failure = "full"    // the queue overflowed, a defect of ours
+)
+
+// sockets upgrades requests and runs the pumps of every socket of the process.
+type sockets struct {
+	melody *melody.Melody
+	events socketEvents
+	open   sync.WaitGroup
+}
+
+// connectionKey is the one key that is ever in a session's keys. It is set at the
+// handshake and only read afterwards, since melody guards later writes poorly.
+const connectionKey = "connection"
+
+// newSockets starts melody's own goroutine; stop ends it.
+func newSockets(config socketConfig, on socketEvents) *sockets {
+	m := melody.New()
+	m.Config.WriteWait = config.writeWait
+	m.Config.PongWait = config.pongWait
+	m.Config.PingPeriod = config.pingEvery
+	m.Config.MaxMessageSize = config.maxFrame
+	m.Config.MessageBufferSize = socketQueue
+	m.Upgrader = &websocket.Upgrader{
+		HandshakeTimeout: handshakeTimeout,
+		ReadBufferSize:   socketReadBuffer,
+		WriteBufferSize:  socketWriteBuffer,
+		WriteBufferPool:  &sync.Pool{},
+		Subprotocols:     []string{subprotocol},
+		// The hub has judged the origin before the connection was taken over.
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
+	s := &sockets{melody: m, events: on}
+	m.HandleConnect(func(session *melody.Session) {
+		s.guard(session, func(c *connection) {
+			c.socket.session.Store(session)
+			on.opened(c)
+		})
+	})
+	m.HandleMessage(func(session *melody.Session, frame []byte) {
+		s.guard(session, func(c *connection) { on.received(c, frame) })
+	})
+	m.HandleMessageBinary(func(session *melody.Session, _ []byte) { s.guard(session, on.binary) })
+	m.HandleSentMessage(func(session *melody.Session, _ []byte) { s.guard(session, on.sent) })
+	// Nothing may be written or closed in here: on a full queue melody calls it
+	// from inside the write, which would call it again, without end.
+	m.HandleError(func(session *melody.Session, err error) {
+		s.guard(session, func(c *connection) { on.failed(c, c.socket.classify(err)) })
+	})
+	return s
+}
+
+// guard runs a callback for the session's connection. A panic ends that socket
+// alone: melody would leave it open for ever, or the process would die.
+func (s *sockets) guard(session *melody.Session, callback func(*connection)) {
+	c := session.MustGet(connectionKey).(*connection)
+	defer func() {
+		if value := recover(); value != nil {
+			s.events.panicked(c, value)
+			c.socket.cut()
+		}
+	}()
+	callback(c)
+}
+
+// serve runs one socket until it is gone, then calls ended. The connection has
+// been taken over from the HTTP server already: what the server kept for the
+// request (buffers, a deep stack) is free while the socket lives, which halves
+// the memory of an idle one.
+func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
+	s.open.Go(func() {
+		defer ended()
+		defer c.socket.cut()
+		defer func() {
+			if value := recover(); value != nil {
+				s.events.panicked(c, value)
+			}
+		}()
+		// A failed upgrade has nobody left to tell: the client's end is cut.
+		_ = s.melody.HandleRequestWithKeys(&takenOver{conn: c.socket}, trimmed(r), map[string]any{connectionKey: c})
+	})
+}
+
+// stop waits until every socket is gone and ends melody's goroutine. No socket
+// may be opened meanwhile: melody.Close leaves handlers blocked otherwise.
+func (s *sockets) stop() {
+	s.open.Wait()
+	_ = s.melody.Close()
+}
+
+// trimmed keeps of a request what the upgrade reads, so that a socket does not
+// hold on to cookies, tokens and the rest for as long as it lives.
+func trimmed(r *http.Request) *http.Request {
+	kept := http.Header{}
+	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key", "Sec-Websocket-Protocol"} {
+		if values, ok := r.Header[name]; ok {
+			kept[name] = values
+		}
+	}
+	return &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
+}
+
+// takenOver is the response of a request whose connection is ours: all it can do
+// is to hand the connection on.
+type takenOver struct {
+	conn   net.Conn
+	header http.Header
+}
+
+func (t *takenOver) Header() http.Header {
+	if t.header == nil {
+		t.header = http.Header{}
+	}
+	return t.header
+}
+
+// Write and WriteHeader take melody's error pages, for which it is too late.
+func (t *takenOver) Write(p []byte) (int, error) { return len(p), nil }
+func (t *takenOver) WriteHeader(int)             {}
+
+func (t *takenOver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	const smallest = 16 // the upgrade only looks whether bytes are waiting
+	return t.conn, bufio.NewReadWriter(bufio.NewReaderSize(t.conn, smallest), bufio.NewWriterSize(t.conn, smallest)), nil
+}
+
+// takeOver hijacks the connection of a request. An error means that the response
+// can still be written.
+func takeOver(w http.ResponseWriter) (*socket, error) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{Conn: conn}
+	if buffered.Reader.Buffered() > 0 { // frames sent before the handshake's answer: not a client to keep
+		s.cut()
+	}
+	return s, nil
+}
+
+// socket is one client's line: the network connection and melody's session on it.
+type socket struct {
+	net.Conn
+	session  atomic.Pointer[melody.Session] // set when the connect callback runs
+	finished atomic.Bool                    // a closing frame is on its way to the client
+	stalled  atomic.Bool                    // a write ran out of time
+	closing  sync.Once
+}
+
+// Write notes when time ran out, which the errors that melody passes on hide.
+func (s *socket) Write(p []byte) (int, error) {
+	n, err := s.Conn.Write(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.stalled.Store(true)
+	}
+	return n, err
+}
+
+// classify tells why the pumps ended. Where the client said goodbye or was told
+// so by the pumps, Close waits for the other side of it.
+func (s *socket) classify(err error) failure {
+	var network net.Error
+	switch {
+	case errors.Is(err, melody.ErrMessageBufferFull):
+		return failureFull
+	case errors.Is(err, websocket.ErrReadLimit):
+		s.finished.Store(true)
+		return failureTooBig
+	case s.stalled.Load():
+		return failureStalled
+	case errors.As(err, &network) && network.Timeout():
+		return failureSilent
+	}
+	s.finished.Store(true)
+	return failureGone
+}
+
+// send queues one text frame; whether it was written is told by the sent event.
+func (s *socket) send(frame []byte) {
+	if session := s.session.Load(); session != nil {
+		_ = session.Write(frame) // a closed session is told by the end of its pumps
+	}
+}
+
+// finish queues a closing frame behind what is queued. It does nothing to a
+// client that reads nothing: the sweep cuts that one.
+func (s *socket) finish(code int, reason string) {
+	s.finished.Store(true)
+	if session := s.session.Load(); session != nil {
+		_ = session.CloseWithMsg(melody.FormatCloseMessage(code, reason))
+	}
+}
+
+// cut ends the socket now, whatever is in flight; its pumps notice at once.
+func (s *socket) cut() { s.closing.Do(func() { _ = s.Conn.Close() }) }
+
+// Close is what melody calls at the end of a session. When the end was ours it
+// waits for the client's side of the goodbye, at most lingerTime.
+func (s *socket) Close() error {
+	half, ok := s.Conn.(interface{ CloseWrite() error })
+	if ok && s.finished.Load() {
+		late := time.AfterFunc(lingerTime, s.cut)
+		if half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, s.Conn)
+		}
+		late.Stop()
+	}
+	s.cut()
+	return nil
+}
