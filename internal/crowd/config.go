@@ -51,6 +51,11 @@ type Config struct {
 	Log  *slog.Logger // nil: none
 }
 
+// Default returns a lively crowd of so many people at a show, all else as by default.
+func Default(base string, show domain.ShowID, people int) Config {
+	return Config{BaseURL: base, Show: show, People: people}
+}
+
 // withDefaults returns the configuration that a Config stands for.
 func (c Config) withDefaults() Config {
 	c.Sockets = max(0, cmp.Or(c.Sockets, defaultSockets))
