@@ -19,18 +19,18 @@ type block struct {
 }
 
 // BestBlocks proposes disjoint blocks of count neighbouring seats, best first:
-// front rows before back ones, near the middle of the physical row, and leaving
-// no single seat behind. Near equals are shuffled with r, so that many callers
+// front rows before back ones, sections in the plan's order, near the middle of
+// the physical row, and leaving no single seat behind. Near equals are shuffled with r, so that many callers
 // do not all want the same block. Section "" means any. taken says which seats
 // are not free. The answer is empty when no block of that size is left.
 func (s Seating) BestBlocks(count int, section string, taken map[SeatID]bool, r *rand.Rand) [][]SeatID {
 	var blocks []block
-	for _, sec := range s.Sections {
+	for index, sec := range s.Sections {
 		if section != "" && sec.Name != section {
 			continue
 		}
 		for row := 1; row <= sec.Rows; row++ {
-			blocks = append(blocks, rowBlocks(sec, row, count, taken, r)...)
+			blocks = append(blocks, rowBlocks(sec, index, row, count, taken, r)...)
 		}
 	}
 	slices.SortStableFunc(blocks, func(a, b block) int {
@@ -59,9 +59,10 @@ func (s Seating) BestBlocks(count int, section string, taken map[SeatID]bool, r 
 	return chosen
 }
 
-// rowBlocks costs every block of one row. A row ahead outweighs any shift from
-// the middle by less than a seat and a half; a stranded single seat outweighs two rows.
-func rowBlocks(sec Section, row, count int, taken map[SeatID]bool, r *rand.Rand) []block {
+// rowBlocks costs every block of one row. A row ahead, or a section named earlier,
+// outweighs any shift from the middle by less than a seat and a half; a stranded
+// single seat outweighs two rows.
+func rowBlocks(sec Section, index, row, count int, taken map[SeatID]bool, r *rand.Rand) []block {
 	const rowCost, strandedCost, nearEqual = 1.5, 3.0, 0.5
 	free := make([]bool, sec.SeatsPerRow+2) // a border of taken seats at both ends
 	for number := 1; number <= sec.SeatsPerRow; number++ {
@@ -78,7 +79,7 @@ func rowBlocks(sec Section, row, count int, taken map[SeatID]bool, r *rand.Rand)
 		}
 		first := number - count + 1
 		middle := float64(first+number) / 2
-		cost := rowCost*float64(row) + math.Abs(middle-float64(sec.SeatsPerRow+1)/2) + nearEqual*r.Float64()
+		cost := rowCost*float64(row+index) + math.Abs(middle-float64(sec.SeatsPerRow+1)/2) + nearEqual*r.Float64()
 		cost += strandedCost * float64(stranded(free, first-1, -1)+stranded(free, number+1, 1))
 		blocks = append(blocks, block{section: sec, row: row, first: first, cost: cost})
 	}

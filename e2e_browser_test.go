@@ -1,0 +1,155 @@
+package foyer_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"foyer/client"
+	"foyer/domain"
+	"foyer/internal/testenv"
+)
+
+// browserPath finds Chromium, installing Debian's where this may.
+func browserPath(t *testing.T) string {
+	t.Helper()
+	for range 2 {
+		for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+			if path, err := exec.LookPath(name); err == nil {
+				return path
+			}
+		}
+		if os.Geteuid() == 0 {
+			_ = exec.Command("apt-get", "update", "-qq").Run()
+			_ = exec.Command("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium").Run()
+		}
+	}
+	require.FailNow(t, "please install chromium (Debian's package chromium), which the page is tested in")
+	return ""
+}
+
+// browser starts one headless Chromium and closes it at the end.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath(t)), chromedp.NoSandbox,
+		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1100, 1400),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-gpu", true))
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	_, err := chromedp.Run(ctx, chromedp.Navigate("about:blank"))
+	require.NoError(t, err)
+	return ctx
+}
+
+// visitor is one person with a browser profile of their own.
+type visitor struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func visit(t *testing.T, browser context.Context, page string) *visitor {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	v := &visitor{t: t, ctx: ctx}
+	do(v, "open the page", chromedp.Navigate(page))
+	return v
+}
+
+// do is what a person does on the page. On failure it says what the page showed.
+func do[T any](v *visitor, what string, action chromedp.Action[T]) T {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.ctx, 30*time.Second)
+	defer cancel()
+	result, err := chromedp.Run(ctx, action)
+	if err != nil {
+		look, stop := context.WithTimeout(v.ctx, 5*time.Second)
+		defer stop()
+		shown, _ := chromedp.Run(look, chromedp.Text("body"))
+		require.FailNow(v.t, "the page did not let a person "+what, "%v\n%s", err, shown)
+	}
+	return result
+}
+
+func (v *visitor) signIn(name string) {
+	v.t.Helper()
+	v.sees("#sign-in-name")
+	do(v, "type a name", chromedp.SendKeys("#sign-in-name", name))
+	v.click("#sign-in")
+}
+
+func (v *visitor) click(selector string) {
+	v.t.Helper()
+	v.sees(selector)
+	do(v, "click "+selector, chromedp.Click(selector))
+}
+
+// sees waits until the page shows a state.
+func (v *visitor) sees(selector string) {
+	v.t.Helper()
+	do(v, "see "+selector, chromedp.WaitVisible(selector))
+}
+
+func (v *visitor) text(selector string) string {
+	v.t.Helper()
+	return do(v, "read "+selector, chromedp.Text(selector))
+}
+
+// The whole way in a browser, on nothing but embedded defaults: join, admitted,
+// claim, hold, book, CONFIRMED on screen. Two more people see their rank fall,
+// and the next is admitted within a second of the first one's booking.
+func TestE2EBrowserWalksTheWholeWay(t *testing.T) {
+	dev := start(t, []string{"FOYER_REDIS_URL=", "FOYER_DATABASE_URL=", "FOYER_HTTP_ADDR=127.0.0.1:0"}, "foyer: listening on ", "dev")
+	operator, err := client.New(dev.url())
+	require.NoError(t, err)
+	token, err := operator.DevToken(t.Context(), "operator", "Op", "operator")
+	require.NoError(t, err)
+	queue := domain.DefaultQueue()
+	queue.MaxActive = 1
+	show, err := operator.As(token).CreateShow(t.Context(), client.NewShow{ID: testenv.ShowID(t), Title: "One at a time", Queue: &queue, Seating: seating(3, 8)})
+	require.NoError(t, err)
+	page := dev.url() + "/show.html?show=" + url.QueryEscape(string(show.ID))
+
+	chromium := browser(t)
+	ada, bob, cyd := visit(t, chromium, page), visit(t, chromium, page), visit(t, chromium, page)
+	ada.signIn("Ada")
+	ada.click("#join")
+	ada.sees(`#status[data-status="ADMITTED"]`)
+	require.Regexp(t, `\d`, ada.text("#claim-countdown"))
+	for i, waiter := range []*visitor{bob, cyd} {
+		waiter.signIn([]string{"Bob", "Cyd"}[i])
+		waiter.click("#join")
+		waiter.sees(`#status[data-status="WAITING"]`)
+		require.Equal(t, fmt.Sprint(i+1), waiter.text("#rank"))
+	}
+	ada.click("#claim")
+	ada.sees(`#status[data-status="ACTIVE"]`)
+	ada.click(`[data-seat="A-2-4"]`)
+	ada.click(`[data-seat="A-2-5"]`)
+	ada.click("#hold")
+	ada.sees("#hold-countdown")
+	ada.click("#book")
+	ada.sees(`#booking-status[data-status="CONFIRMED"]`)
+	confirmed := time.Now()
+	bob.sees(`#status[data-status="ADMITTED"]`)
+	require.Less(t, time.Since(confirmed), time.Second, "a freed slot is given on at once")
+	do(cyd, "see the rank fall", chromedp.Poll[bool](`document.querySelector("#rank").textContent === "1"`))
+
+	bob.click("#claim")
+	bob.sees(`[data-seat="A-2-4"][data-state="SOLD"]`)
+	bob.click("#best")
+	bob.click("#book")
+	bob.sees(`#booking-status[data-status="CONFIRMED"]`)
+	cyd.sees(`#status[data-status="ADMITTED"]`)
+	cyd.click("#leave")
+	dev.terminate(t)
+}
