@@ -161,14 +161,18 @@ func (h *Hub) leave(ctx context.Context, c *connection, f clientFrame) error {
 		return err
 	}
 	err := h.tellOwnPlace(ctx, c, f.ShowID)
-	if errors.Is(err, domain.ErrNotJoined) { // never there, which is what was asked for
-		gone := c.knownPlace(f.ShowID)
-		endPlace(&gone, domain.StatusLeft)
-		gone.ServerTime = time.Now()
-		c.offerPlace(gone, true)
-		return nil
+	if !errors.Is(err, domain.ErrNotJoined) {
+		return err
 	}
-	return err
+	show, err := h.deps.shows.get(ctx, f.ShowID)
+	if err != nil {
+		return err
+	}
+	gone := c.knownPlace(f.ShowID) // never there, which is what was asked for
+	endPlace(&gone, domain.StatusLeft)
+	gone.Epoch, gone.ServerTime = max(gone.Epoch, show.Epoch), time.Now()
+	c.offerPlace(gone, true)
+	return nil
 }
 
 // attend registers a connection for a show in which its person has, or is about

@@ -32,6 +32,7 @@ type follow struct {
 	joined  bool         // place is known; its topics are followed with it
 	place   domain.Place // the newest known; its rank is the one told
 	doubt   bool         // place must be read again
+	missed  bool         // with doubt: bookings may have been missed too
 	wants   topicSet
 	seats   seatMap
 

@@ -51,7 +51,7 @@ func (h *Hub) Gap(reason string) {
 	for _, id := range h.registry.ids(interestShow) {
 		delay := h.jitter()
 		h.chores.add(chore{choreShow, id}, delay)
-		h.doubtPlaces(domain.ShowID(id), delay)
+		h.doubtPlaces(domain.ShowID(id), delay, missedPlace)
 	}
 	for _, id := range h.registry.ids(interestSeats) {
 		h.chores.add(chore{choreSeats, id}, h.jitter())
@@ -65,32 +65,56 @@ func (h *Hub) jitter() time.Duration {
 	return rand.N(max(h.config.resyncSpread, 1))
 }
 
-// doubtPlaces has every place at a show read again.
-func (h *Hub) doubtPlaces(show domain.ShowID, delay time.Duration) {
+// doubtPlaces has every place at a show read again that doubtful picks.
+func (h *Hub) doubtPlaces(show domain.ShowID, delay time.Duration, doubtful func(*follow) bool) {
+	any := false
 	for _, c := range h.registry.find(showInterest(show)) {
-		c.doubt(show)
+		any = c.doubt(show, doubtful) || any
 	}
-	h.chores.add(chore{chorePlaces, string(show)}, delay)
+	if any {
+		h.chores.add(chore{chorePlaces, string(show)}, delay)
+	}
 }
 
-func (c *connection) doubt(show domain.ShowID) {
+// Which places to doubt.
+func everyPlace(*follow) bool { return true }
+
+// missedPlace doubts everything that was told, bookings too.
+func missedPlace(f *follow) bool {
+	f.missed = true
+	return true
+}
+
+// doubtWaiting doubts the places of those who wait in a line that is empty now.
+func (h *Hub) doubtWaiting(stats domain.Stats) {
+	h.doubtPlaces(stats.ShowID, 0, func(f *follow) bool {
+		return f.place.Status == domain.StatusWaiting && placeStamp(f.place).before(stamp{stats.Epoch, stats.Version, 0})
+	})
+}
+
+func (c *connection) doubt(show domain.ShowID, doubtful func(*follow) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.follows[show]; f != nil {
-		f.doubt = f.joined
+	f := c.follows[show]
+	if f == nil || !f.joined || !doubtful(f) {
+		return false
 	}
+	f.doubt = true
+	return true
 }
 
-// doubted takes the doubt of a place away, for the caller to read it.
-func (c *connection) doubted(show domain.ShowID) (domain.RequestID, bool) {
+// doubted takes the doubt about a place away, for the caller to read it, and tells
+// whether bookings may have been missed too.
+func (c *connection) doubted(show domain.ShowID) (request domain.RequestID, doubted, missed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.follows[show]
 	if f == nil || !f.doubt {
-		return "", false
+		return "", false, false
 	}
-	f.doubt = false
-	return f.request, true
+	missed = f.missed
+	f.doubt, f.missed = false, false
+	return f.request, true, missed
 }
 
 // notifyAdmission tells who has a turn now and whose place is over. It costs a
@@ -127,6 +151,9 @@ func (h *Hub) notifyRank(n events.Notification) {
 		return
 	}
 	stats, _, _ := h.book.stats(n.ShowID)
+	if n.Stats != nil {
+		stats = *n.Stats
+	}
 	line := rankedLine{show: n.ShowID, knots: *n.Knots, stats: stats, stamp: stamp{n.Epoch, n.Version, 0}, at: n.At}
 	lost := false
 	for _, c := range h.registry.find(showInterest(n.ShowID)) {
@@ -152,7 +179,10 @@ func (h *Hub) tellStats(stats domain.Stats, at time.Time) {
 	}
 	if turned {
 		h.chores.add(chore{choreShow, string(stats.ShowID)}, 0)
-		h.doubtPlaces(stats.ShowID, 0)
+		h.doubtPlaces(stats.ShowID, 0, everyPlace)
+	}
+	if stats.Waiting == 0 { // an empty line has no ranks to tell, so this is the word that it moved on
+		h.doubtWaiting(stats)
 	}
 	h.passStats(stats, at)
 }
@@ -177,7 +207,7 @@ func (h *Hub) notifySoldOut(n events.Notification) {
 	}
 	h.passSoldOut(*n.Stats, n.At)
 	h.notifyStats(n)
-	h.doubtPlaces(n.ShowID, 0)
+	h.doubtPlaces(n.ShowID, 0, everyPlace)
 }
 
 func (h *Hub) passSoldOut(stats domain.Stats, at time.Time) {
@@ -254,6 +284,10 @@ func (h *Hub) notifyBooking(n events.Notification) {
 	}
 	for _, c := range h.registry.find(placeInterest(n.Booking.RequestID)) {
 		c.offerBooking(n.Booking.Booking, stamp{n.Epoch, n.Version, 0}, n.At, false)
+		// A confirmed booking ends its person's session.
+		if n.Booking.Status == domain.BookingConfirmed && c.doubt(n.ShowID, everyPlace) {
+			h.chores.add(chore{chorePlaces, string(n.ShowID)}, 0)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"foyer/domain"
@@ -194,7 +193,7 @@ func sharedStats(s domain.Stats, at time.Time) shared {
 // outcome may have been published while nobody here listened for them.
 func (h *Hub) tellBookings(ctx context.Context, c *connection, places []domain.Place) {
 	inside := slices.ContainsFunc(places, func(p domain.Place) bool {
-		return p.Status == domain.StatusActive || p.Status == domain.StatusLeft || p.Status == domain.StatusExpired
+		return p.Status == domain.StatusActive || p.Status == domain.StatusLeft
 	})
 	if !inside {
 		return
@@ -227,23 +226,39 @@ func (h *Hub) run(ctx context.Context, c chore) error {
 
 // rereadPlaces reads the places of a show that are in doubt, and tells what differs.
 func (h *Hub) rereadPlaces(ctx context.Context, show domain.ShowID) error {
-	var keys []lua.PlaceKey
+	missed := map[domain.RequestID]bool{} // by place in doubt: whether bookings were missed too
 	for _, c := range h.registry.find(showInterest(show)) {
-		if request, doubted := c.doubted(show); doubted {
-			keys = append(keys, lua.PlaceKey{ShowID: show, RequestID: request})
+		if request, doubted, bookings := c.doubted(show); doubted {
+			missed[request] = missed[request] || bookings
 		}
 	}
-	slices.SortFunc(keys, func(a, b lua.PlaceKey) int { return strings.Compare(string(a.RequestID), string(b.RequestID)) })
-	return h.eachPlace(ctx, slices.Compact(keys), func(key lua.PlaceKey, place domain.Place, found bool) {
+	keys := make([]lua.PlaceKey, 0, len(missed))
+	for request := range missed {
+		keys = append(keys, lua.PlaceKey{ShowID: show, RequestID: request})
+	}
+	err := h.eachPlace(ctx, keys, func(key lua.PlaceKey, place domain.Place, found bool) {
 		for _, c := range h.registry.find(placeInterest(key.RequestID)) {
-			if found {
-				c.offerPlace(place, false)
-				h.tellBookings(ctx, c, []domain.Place{place})
+			if !found {
+				c.amendPlace(show, func(p *domain.Place) { endPlace(p, domain.StatusExpired) })
 				continue
 			}
-			c.amendPlace(show, func(p *domain.Place) { endPlace(p, domain.StatusExpired) })
+			c.offerPlace(place, false)
+			if missed[key.RequestID] {
+				h.tellBookings(ctx, c, []domain.Place{place})
+			}
 		}
 	})
+	if err != nil { // they are still in doubt, for the next attempt
+		for request, bookings := range missed {
+			for _, c := range h.registry.find(placeInterest(request)) {
+				c.doubt(show, func(f *follow) bool {
+					f.missed = f.missed || bookings
+					return true
+				})
+			}
+		}
+	}
+	return err
 }
 
 // endPlace takes from a place what only somebody in the line or inside has.
@@ -271,7 +286,7 @@ func (h *Hub) rereadShow(ctx context.Context, id domain.ShowID) error {
 		h.listenAt(id)
 	}
 	if _, turned := h.book.note(stats[0]); turned {
-		h.doubtPlaces(id, 0)
+		h.doubtPlaces(id, 0, everyPlace)
 	}
 	h.passSoldOut(stats[0], time.Now())
 	h.passStats(stats[0], time.Now())
