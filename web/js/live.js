@@ -15,6 +15,8 @@ const WATCH_MS = 5000;
 export const OPENS_BEFORE_POLLING = 2;
 const SLOW_RETRY_MS = [20_000, 60_000];
 const OVERLOADED_MS = [5000, 30_000];
+/** The longest window that is believed. */
+const MAX_WINDOW_MS = 300_000;
 const DEFAULT_POLL_MS = 5000;
 const MIN_POLL_MS = 1000;
 /** The server takes 5 frames a second with a burst of 10; this stays below. */
@@ -36,7 +38,8 @@ export function retryWindow(reason) {
   if (!found) return null;
   const scale = (found[4] ?? found[2] ?? (/ms\b/i.test(reason) ? 'ms' : 's')).toLowerCase() === 'ms' ? 1 : 1000;
   const first = Number(found[1]) * scale;
-  return found[3] === undefined ? [0, first] : [first, Number(found[3]) * scale];
+  const window = found[3] === undefined ? [0, first] : [first, Number(found[3]) * scale];
+  return window[0] <= window[1] && window[1] <= MAX_WINDOW_MS ? window : null;
 }
 
 /**

@@ -55,6 +55,7 @@ export class Room {
   async enter() {
     this.#live.follow(`/topic/stats/show/${this.#showId}`);
     this.#live.follow(`/topic/soldout/show/${this.#showId}`);
+    this.#live.follow(`/topic/show/${this.#showId}`);
     await this.readPlace();
     await this.readBookings();
     const pending = this.bookings.find((b) => !decided(b));
@@ -121,9 +122,9 @@ export class Room {
       do {
         const since = this.seats.version;
         const path = at`/api/shows/${this.#showId}/seats`;
-        const answer = await this.#api.get(since > 0 ? `${path}?since=${since}` : path);
-        const delta = since > 0 && answer.epoch === this.seats.epoch;
-        this.#seatsChanged(delta ? this.seats.merge(answer) : this.seats.load(answer));
+        const answer = await this.#api.get(since > 0 ? `${path}?since=${since}&epoch=${this.seats.epoch}` : path);
+        const full = answer.full ?? (since === 0 || answer.epoch !== this.seats.epoch);
+        this.#seatsChanged(!full ? this.seats.merge(answer) : this.seats.load(answer));
       } while (this.seats.behind && this.#inside());
     } finally {
       this.#reading = false;
@@ -286,6 +287,7 @@ export class Room {
     await this.#quietly(async () => {
       if (code === 'HOLD_EXPIRED' || code === 'HOLD_NOT_FOUND') this.#do({ type: 'hold-gone' });
       for (const seat of problem.conflicts ?? []) this.picked.delete(seat);
+      this.#seatsChanged(problem.conflicts ?? []);
       if (['SOLD_OUT', 'CLOSED', 'NOT_OPEN'].includes(code)) await this.readShow();
       if (['NOT_ADMITTED', 'SOLD_OUT', 'CLOSED', 'OFFLINE'].includes(code)) await this.readPlace();
       if (this.#inside()) {
@@ -366,9 +368,10 @@ export class Room {
   }
 
   #gotHold(hold) {
+    const changed = [...this.picked, ...hold.seats];
     this.#do({ type: 'hold', hold });
     this.#pickHeld();
-    this.#seatsChanged(hold.seats);
+    this.#seatsChanged(changed);
   }
 
   #pickHeld() {

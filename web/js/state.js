@@ -48,7 +48,7 @@ export function reduce(state, action) {
     case 'hold': return withHold(state, action.hold);
     case 'holds': return withHolds(state, action.holds);
     case 'hold-gone': return { ...state, hold: null, notice: action.notice ?? state.notice };
-    case 'booking': return withBooking(state, action.booking);
+    case 'booking': return withBooking(state, action.booking, true);
     case 'booking-seen': return { ...state, booking: null };
     case 'notice': return { ...state, notice: action.notice };
     case 'link': return { ...state, link: action.link };
@@ -210,14 +210,13 @@ export function heldSeats({ hold, otherHolds }) {
 }
 
 /**
- * Follows the booking under way. News of another one is for the list only, except
- * for a decision that arrives while none is followed.
+ * Follows the booking under way. A decision about another one is for the list
+ * only: the server tells old ones again after each reconnect.
  */
-function withBooking(state, booking) {
+function withBooking(state, booking, answer = false) {
   if (!booking?.bookingId || (booking.showId && state.show && booking.showId !== state.show.id)) return state;
   const known = state.booking;
-  const same = known?.bookingId === booking.bookingId;
-  if (!same && (booking.status === 'CANCELLED' || (known?.status === 'PENDING' && booking.status !== 'PENDING'))) return state;
+  if (known?.bookingId !== booking.bookingId && !answer && booking.status !== 'PENDING') return state;
   const next = { ...state, booking: newerBooking(known, booking) };
   if (next.booking.status !== 'PENDING' && state.hold && concerns(booking, state.hold)) next.hold = null;
   return next;
