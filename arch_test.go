@@ -70,6 +70,7 @@ var edgeReasons = map[string]string{
 // testsMay lists what tests may import beyond their package's row.
 var testsMay = map[string][]string{
 	"":             {"api", "client", "domain", "events", "internal/app", "internal/config", "internal/testenv", "lua", "store", "web"},
+	"workers":      {"internal/recovery"}, // tests lose Redis and must be able to restore it
 	"deploy":       {"internal/config", "internal/app"},
 	"internal/app": {"internal/testenv"},
 }
