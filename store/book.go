@@ -173,14 +173,20 @@ func (g *bookGroup) lock(ctx context.Context) (map[domain.BookingID]domain.Booki
 	return stored, err
 }
 
-// recordMissing records bookings from their commands; it reports whether it had to.
+// recordMissing records bookings from their commands, in the order of their ids
+// like all locking; it reports whether it had to.
 func (g *bookGroup) recordMissing(ctx context.Context, stored map[domain.BookingID]domain.Booking) (bool, error) {
-	missing := false
+	var missing []int
 	for i, command := range g.commands {
-		if _, ok := stored[command.BookingID]; ok || g.outcomes[i].Err != nil {
-			continue
+		if _, ok := stored[command.BookingID]; !ok && g.outcomes[i].Err == nil {
+			missing = append(missing, i)
 		}
-		missing = true
+	}
+	slices.SortStableFunc(missing, func(a, b int) int {
+		return cmp.Compare(g.commands[a].BookingID, g.commands[b].BookingID)
+	})
+	for _, i := range missing {
+		command := g.commands[i]
 		b, _, err := g.db.recordBooking(ctx, g.tx, domain.BookingRequest{Booking: command})
 		switch {
 		case errors.Is(err, domain.ErrShowNotFound), errors.Is(err, domain.ErrHoldNotFound), errors.Is(err, domain.ErrIdempotencyMismatch):
@@ -191,7 +197,7 @@ func (g *bookGroup) recordMissing(ctx context.Context, stored map[domain.Booking
 			g.fail(i, fmt.Errorf("%w: the hold is booked as %s", domain.ErrIdempotencyMismatch, b.BookingID))
 		}
 	}
-	return missing, nil
+	return len(missing) > 0, nil
 }
 
 // claims says for every seat wanted which booking asked for it first.

@@ -375,3 +375,42 @@ func TestBookCancelledContext(t *testing.T) {
 		require.Equal(t, domain.BookingConfirmed, book(t, db, b).Booking.Status)
 	})
 }
+
+// Two workers have the same commands, none of them recorded, in opposite orders.
+// Each command has its effect once, whoever was first.
+func TestBookUnrecordedOnTwoHandles(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *store.DB) {
+		dbs := []*store.DB{open(), open()}
+		show := newShow(t, dbs[0], 1, 12)
+		var commands []domain.Booking
+		for _, seat := range show.Seating.AllSeats() {
+			commands = append(commands, newBooking(show.ID, seat))
+		}
+		reversed := slices.Clone(commands)
+		slices.Reverse(reversed)
+		answers := make([][]store.BookingOutcome, 2)
+		var wg sync.WaitGroup
+		for i, group := range [][]domain.Booking{commands, reversed} {
+			wg.Go(func() {
+				var err error
+				if answers[i], err = dbs[i].Book(t.Context(), group); err != nil {
+					t.Errorf("book: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		effects := map[domain.BookingID]int{}
+		for _, o := range slices.Concat(answers...) {
+			require.NoError(t, o.Err)
+			require.Equal(t, domain.BookingConfirmed, o.Booking.Status)
+			if !o.Repeated {
+				effects[o.Booking.BookingID]++
+			}
+		}
+		require.Len(t, effects, len(commands))
+		for _, n := range effects {
+			require.Equal(t, 1, n)
+		}
+		require.Equal(t, len(commands), sold(t, dbs[0], show.ID))
+	})
+}

@@ -10,8 +10,10 @@ import (
 	"foyer/domain"
 )
 
-// maxMarkGroup is how many read pointers one statement moves.
-const maxMarkGroup = 2000
+const (
+	maxMarkGroup = 2000 // read pointers moved by one statement
+	maxReaders   = 1000 // members listed as readers of a message
+)
 
 func scanPointer(scan scanner) (domain.ReadPointer, error) {
 	var p domain.ReadPointer
@@ -111,8 +113,8 @@ func (db *DB) MarkUnread(ctx context.Context, room domain.RoomID, person domain.
 	return pointer, nil
 }
 
-// Readers lists the members who have read a message, by person: their pointer
-// stands at it or later. Neither its sender nor anybody who joined after it is
+// Readers lists the members who have read a message, by person and at most 1000:
+// their pointer stands at it or later. Neither its sender nor anybody who joined after it is
 // among them; of the latter, who began at the end, a pointer says nothing about it.
 // It fails with domain.ErrMessageNotFound.
 func (db *DB) Readers(ctx context.Context, room domain.RoomID, seq int64) ([]domain.ReadPointer, error) {
@@ -134,6 +136,6 @@ func (db *DB) readers(ctx context.Context, room domain.RoomID, seq int64) ([]dom
 	}
 	return query(ctx, db.engine, scanPointer, `
 		SELECT `+pointerColumns+` FROM chat_members
-		WHERE room_id = $1 AND read_up_to >= $2 AND joined_seq < $2 AND person_id <> $3 ORDER BY person_id`,
-		room, seq, sender)
+		WHERE room_id = $1 AND read_up_to >= $2 AND joined_seq < $2 AND person_id <> $3 ORDER BY person_id LIMIT $4`,
+		room, seq, sender, maxReaders)
 }

@@ -99,3 +99,30 @@ func TestSQLitePaths(t *testing.T) {
 		require.Len(t, found, 1)
 	}
 }
+
+// Text that PostgreSQL cannot hold is refused alike on both, wherever it comes in.
+func TestTextThatCannotBeStored(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *store.DB) {
+		db := open()
+		for _, text := range []string{"a\x00", "a\xff"} {
+			person := domain.PersonID(text)
+			var errs []error
+			note := func(err error) { errs = append(errs, err) }
+			_, err := db.Rooms(t.Context(), person)
+			note(err)
+			_, err = db.Bookings(t.Context(), person, "", 1)
+			note(err)
+			_, err = db.CancelBooking(t.Context(), "c", domain.BookingID(text))
+			note(err)
+			_, err = db.MarkUnread(t.Context(), "r", person, 1)
+			note(err)
+			_, err = db.Messages(t.Context(), domain.RoomID(text), 0, 1)
+			note(err)
+			note(db.RemoveMember(t.Context(), "r", person))
+			for _, err := range errs {
+				var invalid *domain.InvalidError
+				require.ErrorAs(t, err, &invalid)
+			}
+		}
+	})
+}

@@ -188,9 +188,9 @@ func runSQLite(ctx context.Context, q sqliteQuerier, statements []statement) err
 }
 
 func runSQLiteStatement(ctx context.Context, q sqliteQuerier, s statement) error {
-	args := make([]any, len(s.args))
-	for i, arg := range s.args {
-		args[i] = sqliteArg(arg)
+	args, err := bind(s.args, func(at time.Time) any { return at.UnixMicro() })
+	if err != nil {
+		return err
 	}
 	rows, err := q.QueryContext(ctx, s.sql, args...)
 	if err != nil {
@@ -206,20 +206,6 @@ func runSQLiteStatement(ctx context.Context, q sqliteQuerier, s statement) error
 		}
 	}
 	return rows.Err()
-}
-
-// sqliteArg turns instants into microseconds since 1970.
-func sqliteArg(arg any) any {
-	switch at := arg.(type) {
-	case time.Time:
-		return at.UnixMicro()
-	case *time.Time:
-		if at == nil {
-			return nil
-		}
-		return at.UnixMicro()
-	}
-	return arg
 }
 
 // migrate repeats when it failed, because SQLite has no lock that would make two

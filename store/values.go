@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,29 @@ func checkText(fields ...field) error {
 		return &domain.InvalidError{Problems: problems}
 	}
 	return nil
+}
+
+// bind makes arguments fit a database: instants become what at says, and text that
+// not every database can hold is refused before it spoils a transaction.
+func bind(args []any, at func(time.Time) any) ([]any, error) {
+	bound := slices.Clone(args)
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case time.Time:
+			bound[i] = at(v)
+		case *time.Time:
+			if bound[i] = nil; v != nil {
+				bound[i] = at(*v)
+			}
+		default:
+			if r := reflect.ValueOf(arg); r.Kind() == reflect.String { // ids of all kinds
+				if err := checkText(field{"text", r.String()}); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return bound, nil
 }
 
 // texts converts ids of any kind into a column's values.
