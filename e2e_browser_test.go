@@ -61,7 +61,8 @@ func visit(t *testing.T, browser context.Context, page string) *visitor {
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	v := &visitor{t: t, ctx: ctx}
-	do(v, "open the page", chromedp.Navigate(page))
+	_, err := chromedp.Run(ctx, chromedp.Navigate(page)) // without a time limit: the first run's context is the tab's
+	require.NoError(t, err)
 	return v
 }
 
@@ -74,7 +75,7 @@ func do[T any](v *visitor, what string, action chromedp.Action[T]) T {
 	if err != nil {
 		look, stop := context.WithTimeout(v.ctx, 5*time.Second)
 		defer stop()
-		shown, _ := chromedp.Run(look, chromedp.Text("body"))
+		shown, _ := chromedp.Run(look, chromedp.Text(chromedp.CSS("body")))
 		require.FailNow(v.t, "the page did not let a person "+what, "%v\n%s", err, shown)
 	}
 	return result
@@ -83,25 +84,25 @@ func do[T any](v *visitor, what string, action chromedp.Action[T]) T {
 func (v *visitor) signIn(name string) {
 	v.t.Helper()
 	v.sees("#sign-in-name")
-	do(v, "type a name", chromedp.SendKeys("#sign-in-name", name))
+	do(v, "type a name", chromedp.SendKeys(chromedp.CSS("#sign-in-name"), name))
 	v.click("#sign-in")
 }
 
 func (v *visitor) click(selector string) {
 	v.t.Helper()
 	v.sees(selector)
-	do(v, "click "+selector, chromedp.Click(selector))
+	do(v, "click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
 // sees waits until the page shows a state.
 func (v *visitor) sees(selector string) {
 	v.t.Helper()
-	do(v, "see "+selector, chromedp.WaitVisible(selector))
+	do(v, "see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
 func (v *visitor) text(selector string) string {
 	v.t.Helper()
-	return do(v, "read "+selector, chromedp.Text(selector))
+	return do(v, "read "+selector, chromedp.Text(chromedp.CSS(selector)))
 }
 
 // The whole way in a browser, on nothing but embedded defaults: join, admitted,
