@@ -59,15 +59,27 @@ func (s *subscription) read(ctx context.Context) {
 }
 
 // reserve waits for a place and takes what more there is; 0 when ctx has ended.
+// While most places are taken it waits a moment for more to come free, so that a
+// busy consumer reads many entries a command rather than one by one.
 func (s *subscription) reserve(ctx context.Context) int {
 	if ctx.Err() != nil || !s.fresh.enter(ctx) {
 		return 0
 	}
-	places := 1
-	for places < maxRead && s.fresh.tryEnter() {
-		places++
+	places := 1 + s.reserveMore(1)
+	if places < cap(s.fresh)/4 {
+		if pause(ctx, readWait) != nil {
+			return 0
+		}
+		places += s.reserveMore(places)
 	}
 	return places
+}
+
+func (s *subscription) reserveMore(have int) (more int) {
+	for have+more < maxRead && s.fresh.tryEnter() {
+		more++
+	}
+	return more
 }
 
 func (s *subscription) readOnce(ctx context.Context, places int) ([]redis.XMessage, error) {
@@ -197,14 +209,13 @@ func (s *subscription) sweep(ctx context.Context) {
 		case <-timer.C:
 		}
 		more, err := s.sweepOnce(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			s.log.WarnContext(ctx, "looking for abandoned commands failed", "error", err)
-			wait = jitter(s.timing.Sweep)
-		case more:
+		wait = jitter(s.timing.Sweep)
+		if more {
 			wait = min(morePause, s.timing.Sweep)
-		default:
-			wait = jitter(s.timing.Sweep)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "looking for abandoned commands failed", "error", err)
+			s.cursor = "-"
 		}
 	}
 }
@@ -240,7 +251,11 @@ func (s *subscription) sweepOnce(ctx context.Context) (more bool, err error) {
 			s.cursor = "-"
 			return false, nil
 		}
-		s.cursor = "(" + page[seen-1].ID
+		last, err := parseEntryID(page[seen-1].ID)
+		if err != nil {
+			return false, err
+		}
+		s.cursor = last.next().String()
 	}
 	return false, nil
 }
@@ -249,35 +264,52 @@ func (s *subscription) sweepOnce(ctx context.Context) (more bool, err error) {
 // returns how much of the page it has dealt with. An entry that runs here is
 // skipped: a handler that outlives its heartbeats is not run beside itself.
 func (s *subscription) reclaim(ctx context.Context, page []redis.XPendingExt, places int) (seen int, err error) {
-	deliveries := map[string]int64{}
-	var ids []string
+	args := []any{s.group, s.consumer, s.timing.Idle.Milliseconds()}
+	wanted := 0
 	for _, p := range page {
-		if len(ids) == min(places, maxRead) {
+		if wanted == places {
 			break
 		}
 		seen++
 		if !s.owned.has(p.ID) {
-			ids = append(ids, p.ID)
-			deliveries[p.ID] = p.RetryCount
+			args = append(args, p.ID)
+			wanted++
 		}
 	}
-	if len(ids) == 0 {
+	if wanted == 0 {
 		return seen, nil
 	}
 	// Not cancelled: what it has claimed must be known here, to be handed back.
-	entries, err := s.commands.XClaim(context.WithoutCancel(ctx), &redis.XClaimArgs{
-		Stream: s.stream, Group: s.group, Consumer: s.consumer, MinIdle: s.timing.Idle, Messages: ids,
-	}).Result()
+	taken, err := claimScript.Run(context.WithoutCancel(ctx), s.commands, []string{s.stream}, args...).Slice()
 	if err != nil {
 		return 0, fmt.Errorf("claim abandoned entries: %w", err)
 	}
-	// Entries that are missing from the answer were taken by another sweep, or
-	// are no longer on the stream and so have left the pending list too.
-	entries = slices.DeleteFunc(entries, func(m redis.XMessage) bool { return m.ID == "" || m.Values == nil })
-	s.metrics.reclaimed.WithLabelValues(s.stream).Add(float64(len(entries)))
-	for _, m := range entries {
+	s.metrics.reclaimed.WithLabelValues(s.stream).Add(float64(len(taken)))
+	for _, one := range taken {
+		m, deliveries, err := claimed(one)
+		if err != nil {
+			return 0, err
+		}
 		_ = s.reclaimed.tryEnter() // there is a place; see above
-		s.accept(ctx, m, int(deliveries[m.ID])+1, s.reclaimed)
+		s.accept(ctx, m, deliveries, s.reclaimed)
 	}
 	return seen, nil
+}
+
+// claimed reads one entry of what claim.lua returns.
+func claimed(one any) (m redis.XMessage, deliveries int, err error) {
+	parts, _ := one.([]any)
+	if len(parts) != 3 {
+		return m, 0, fmt.Errorf("claim abandoned entries: unexpected answer %T", one)
+	}
+	id, _ := parts[0].(string)
+	count, _ := parts[1].(int64)
+	fields, _ := parts[2].([]any)
+	m = redis.XMessage{ID: id, Values: make(map[string]any, len(fields)/2)}
+	for pair := range slices.Chunk(fields, 2) {
+		if name, ok := pair[0].(string); ok && len(pair) == 2 {
+			m.Values[name] = pair[1]
+		}
+	}
+	return m, int(count), nil
 }

@@ -10,6 +10,8 @@ import (
 var (
 	//go:embed scripts/own.lua
 	ownSource string
+	//go:embed scripts/claim.lua
+	claimSource string
 	//go:embed scripts/bury.lua
 	burySource string
 	//go:embed scripts/requeue.lua
@@ -18,6 +20,7 @@ var (
 	leaveSource string
 
 	ownScript     = redis.NewScript(ownSource)
+	claimScript   = redis.NewScript(claimSource)
 	buryScript    = redis.NewScript(burySource)
 	requeueScript = redis.NewScript(requeueSource)
 	leaveScript   = redis.NewScript(leaveSource)

@@ -78,6 +78,7 @@ const (
 	ackBatch = 128                  // entries of one acknowledgement
 	ackWait  = 2 * time.Millisecond // how long an acknowledgement waits for company
 	ownBatch = 200                  // entries of one renewal
+	readWait = time.Millisecond     // how long a busy reader waits for more places
 	// waitingShare times InFlight entries may wait for another try before no new
 	// ones are read.
 	waitingShare = 4

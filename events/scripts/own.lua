@@ -14,15 +14,13 @@ for i = 4, #ARGV, 2 do
   local pending = redis.pcall('XPENDING', KEYS[1], group, id, id, 1)
   local result = 0
   if not pending.err and pending[1] then
+    result = -1
     if pending[1][2] == consumer then
       result = 1
       if count == '-1' then
-        redis.call('XCLAIM', KEYS[1], group, consumer, 0, id, 'IDLE', idle, 'JUSTID')
-      else
-        redis.call('XCLAIM', KEYS[1], group, consumer, 0, id, 'IDLE', idle, 'RETRYCOUNT', count, 'JUSTID')
+        count = pending[1][4] -- said again: not every Redis leaves it alone otherwise
       end
-    else
-      result = -1
+      redis.call('XCLAIM', KEYS[1], group, consumer, 0, id, 'IDLE', idle, 'RETRYCOUNT', count, 'JUSTID')
     end
   end
   results[#results + 1] = result
