@@ -171,6 +171,7 @@ export class Room {
     else if (state === 'SOLD' || state === 'HELD') return this.notice(state === 'SOLD' ? `${id} is sold.` : `${id} is in somebody's basket and may come back.`);
     else if (this.picked.size >= limit) return this.notice(`You can choose at most ${plural(limit, 'seat')}.`);
     else this.picked.add(id);
+    this.notice('');
     this.#seatsChanged([id]);
   }
 

@@ -72,9 +72,9 @@ export function clockTime(instant) {
   return new Date(instant).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
 }
 
-/** Seat ids in a readable list. */
+/** Seat ids in a readable list, A-1-9 before A-1-10. */
 export function seatList(seats) {
-  return seats.join(', ');
+  return seats.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
 }
 
 const PHASES = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { availabilityText, countdown, nextMoment, plural, price, spokenTime, wait } from '../js/text.js';
+import { availabilityText, countdown, nextMoment, plural, price, seatList, spokenTime, wait } from '../js/text.js';
 
 test('countdowns round up, so that zero means over', () => {
   assert.equal(countdown(0), '0:00');
@@ -30,6 +30,7 @@ test('all held is not sold out', () => {
 
 test('prices, numbers and the next moment', () => {
   assert.equal(price(25.5), '25.50');
+  assert.equal(seatList(['A-1-10', 'A-1-9']), 'A-1-9, A-1-10');
   assert.equal(plural(1, 'seat'), '1 seat');
   assert.equal(plural(1200, 'person', 'people'), '1,200 people');
   assert.deepEqual(nextMoment({ phase: 'SCHEDULED', prequeueAt: 'a', opensAt: 'b' }), { label: 'Pre-queue opens', at: 'a' });

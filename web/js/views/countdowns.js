@@ -19,7 +19,8 @@ export class Countdowns {
 
   /**
    * set shows the time until `at` in an element; null stops it. `over` is called
-   * once a deadline. `name` makes the time left be spoken as it gets short.
+   * once a deadline. With a `name` it is time that is lost: it is shown as urgent and
+   * spoken as it gets short.
    */
   set(element, at, { over = () => {}, name = '' } = {}) {
     const known = this.#running.get(element);
@@ -40,7 +41,7 @@ export class Countdowns {
     const left = this.#clock.until(entry.at);
     const shown = countdown(left);
     if (element.textContent !== shown) element.textContent = shown;
-    element.dataset.soon = String(left <= SOON_MS);
+    element.dataset.soon = String(entry.name !== '' && left <= SOON_MS);
     if (entry.name && entry.last !== null) {
       const passed = SPOKEN_AT_MS.find((t) => entry.last > t && left <= t && left > 0);
       if (passed) this.#say(`${entry.name}: ${spokenTime(passed)} left`);

@@ -12,7 +12,7 @@ const STANDINGS = {
   ACTIVE: ['You are inside', 'Choose your seats, hold them, and book before your time is over.'],
   EXPIRED: ['Your place has expired', 'Your turn or your time inside ran out, or we heard nothing from you for too long. You can join again at the end of the line.'],
   LEFT: ['You have left', 'You can join again at the end of the line.'],
-  SOLD_OUT: ['Sold out', 'Every seat has been sold while you were waiting. A seat that is given back would be sold here again; look at the show’s page later.'],
+  SOLD_OUT: ['Sold out', 'Every seat has been sold while you were waiting. If somebody cancels, the sale goes on and your turn may still come.'],
   CLOSED: ['The sale has ended', 'Nobody is let in any more. Bookings made before stay valid.'],
 };
 
@@ -27,6 +27,7 @@ const OUTSIDE = {
 };
 
 const JOIN_LABELS = { PREQUEUE: 'Enter the draw', OPEN: 'Join the queue', PAUSED: 'Join the queue' };
+const LEAVE_LABELS = { PREQUEUE: 'Leave the draw', ADMITTED: 'Give up my turn', ACTIVE: 'Leave and give up my place' };
 
 /** A rank is spoken to a screen reader at most this often. */
 const SAY_RANK_EVERY_MS = 20_000;
@@ -51,7 +52,7 @@ export class PlaceView {
     show(byId('place'), Boolean(state.show));
     if (!state.show) return;
     byId('place').dataset.status = status;
-    this.#heading(status, phase, state);
+    this.#heading(status, phase, state, signedIn);
     show(byId('paused'), phase === 'PAUSED' && (status === 'WAITING' || status === 'PREQUEUE'));
     this.#opening(state, status);
     this.#line(state, status);
@@ -61,19 +62,21 @@ export class PlaceView {
     text(byId('join'), place ? 'Join again' : JOIN_LABELS[phase]);
     show(byId('claim'), status === 'ADMITTED');
     show(byId('leave'), alive(place));
-    text(byId('leave'), status === 'ACTIVE' ? 'Leave and give up my place' : 'Leave the queue');
+    text(byId('leave'), LEAVE_LABELS[status] ?? 'Leave the queue');
     for (const id of ['join', 'claim', 'leave']) byId(id).disabled = busy !== '';
     this.#draw(state);
     text(byId('numbers'), numbers(state));
     this.#pageTitle(state, status);
   }
 
-  #heading(status, phase, { booking, show: sale }) {
+  #heading(status, phase, { booking, show: sale }, signedIn) {
     let [heading, body] = STANDINGS[status] ?? OUTSIDE[phase] ?? ['', ''];
     if (status === 'LEFT' && booking?.status === 'CONFIRMED') {
       [heading, body] = ['You are done', 'Your seats are booked, and your place went to the next person.'];
     } else if (status === 'ACTIVE' && sale.seating.sections.length === 0) {
       body = 'This show has no seats to choose here. Go on in the shop with your pass.';
+    } else if (status === 'NONE' && phase in JOIN_LABELS && !signedIn) {
+      body = `Sign in first. ${body}`;
     }
     const element = byId('status');
     text(element, heading);
@@ -99,7 +102,7 @@ export class PlaceView {
     if (status !== 'WAITING') return;
     text(byId('rank'), shownRank === null ? '…' : count(shownRank));
     text(byId('ahead'), shownRank === null ? '…' : count(shownRank - 1));
-    text(byId('eta'), wait(state.eta));
+    text(byId('eta'), state.show.phase === 'PAUSED' ? 'Paused' : wait(state.eta));
     line(byId('rank-note'), state.rankNote);
     line(byId('eta-note'), state.etaNote);
     byId('progress').value = Math.round((progress(state) ?? 0) * 1000);

@@ -73,7 +73,9 @@ export class SeatsView {
     this.#focus = { row: firstRow, number: 1 };
     const grid = el('div', { role: 'grid', 'aria-label': `Seats of section ${section.name}` });
     for (let row = firstRow; row <= lastRow; row++) grid.append(this.#row(section, row));
-    byId('map').replaceChildren(grid);
+    const map = byId('map');
+    map.replaceChildren(grid);
+    map.scrollLeft = (map.scrollWidth - map.clientWidth) / 2; // the middle of the rows is wanted first
     return true;
   }
 
