@@ -6,7 +6,7 @@
 -- ARGV    1 clock offset in ms, 2 request, 3 hold, 4 booking
 -- RETURNS OK, booking, seats ...
 --         IN_PROGRESS: begun just now by another call that has not published it yet
---         CLOSED, NOT_OPEN with the opening in ms, NOT_ADMITTED: no bookings now
+--         CLOSED, NOT_ADMITTED, NOT_OPEN with the opening in ms: no bookings now
 --         HOLD_NOT_FOUND: unknown or another's
 --         HOLD_EXPIRED: ran out
 --         NOT_LOADED: the show is not there

@@ -4,7 +4,7 @@
 -- WRITES  show seats holds deadlines begun owners seat_log
 -- ARGV    1 clock offset in ms, 2 request, 3 hold, then seats
 -- RETURNS OK, deadline, ceiling, now, seat version, seats ...
---         CLOSED, NOT_OPEN with the opening in ms, NOT_ADMITTED: no holds now
+--         CLOSED, NOT_ADMITTED, NOT_OPEN with the opening in ms: no holds now
 --         HOLD_NOT_FOUND: unknown or another's
 --         HOLD_EXPIRED: ran out
 --         IN_PROGRESS: it is being booked

@@ -6,7 +6,7 @@
 -- ARGV    1 clock offset in ms, 2 request, 3 hold, 4 number of candidates, then for each:
 --         number of seats, seats ...
 -- RETURNS OK, deadline, ceiling, now, seat version, seats ...
---         CLOSED, NOT_OPEN with the opening in ms, NOT_ADMITTED, SOLD_OUT: no holds now
+--         CLOSED, NOT_ADMITTED, SOLD_OUT, NOT_OPEN with the opening in ms: no holds now
 --         LIMIT, limit, used: too many for one person
 --         CONFLICT, seats ...: these of the only candidate are not free
 --         NO_BLOCK: no candidate is free

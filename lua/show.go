@@ -62,12 +62,12 @@ func settings(show domain.Show) []any {
 		"join_at", show.JoinOpensAt().UnixMilli(),
 		"opens_at", show.OpensAt.UnixMilli(),
 		"closes_at", closesAt,
-		"paused", flag(show.Paused),
-		"closed", flag(show.Closed),
+		"paused", oneIf(show.Paused),
+		"closed", oneIf(show.Closed),
 	}
 }
 
-func flag(set bool) int {
+func oneIf(set bool) int {
 	if set {
 		return 1
 	}
