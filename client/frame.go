@@ -49,11 +49,13 @@ type Frame struct {
 
 	// Polled is true when no socket was open and the frame was made from an
 	// answer to polling.
-	Polled bool            `json:"-"`
-	Raw    json.RawMessage `json:"-"`
+	Polled bool `json:"-"`
+	// Raw is the frame as it came; nil when Live made it of a HELLO or by polling.
+	Raw json.RawMessage `json:"-"`
 }
 
-// Hello opens every connection with all that is known of the person's places.
+// Hello opens every connection with all that is known of the person's places. A
+// Live tells of each in an ADMISSION frame behind it as well.
 type Hello struct {
 	ConnectionID     string    `json:"connectionId"`
 	ServerTime       time.Time `json:"serverTime"`
@@ -200,11 +202,12 @@ func (f *Frame) body() any {
 	return nil
 }
 
-// polledFrame tells in an ADMISSION frame what polling found.
-func polledFrame(p Place) Frame {
+// placeFrame tells of a place in an ADMISSION frame, so that whoever listens for
+// those misses none that came another way.
+func placeFrame(p Place) Frame {
 	return Frame{
 		Event: EventAdmission, Topic: "/topic/admission/" + string(p.RequestID), ShowID: p.ShowID,
-		Epoch: p.Epoch, Version: p.Version, At: p.ServerTime, Polled: true,
+		Epoch: p.Epoch, Version: p.Version, At: p.ServerTime,
 		Admission: &Admission{RequestID: p.RequestID, Status: p.Status, ClaimBy: p.ClaimBy, ExpiresAt: p.ExpiresAt, Place: &p},
 	}
 }

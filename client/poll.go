@@ -81,10 +81,9 @@ func (s *session) pollAnswer(a answer) time.Duration {
 	var refusal *Error
 	switch {
 	case a.err == nil:
-		if frame := polledFrame(a.place); !s.newest.stale(frame) {
-			s.settle(a.show, a.place.Status)
-			s.outbox = append(s.outbox, frame)
-		}
+		frame := placeFrame(a.place)
+		frame.Polled = true
+		s.deliver(frame)
 		if f.want != a.asked && f.want != "" {
 			return 0 // wanted while the poll was out
 		}

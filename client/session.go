@@ -199,12 +199,22 @@ func (s *session) receive(raw []byte, ok bool) error {
 	if err != nil {
 		return s.lost(errors.Join(errSilenced, err))
 	}
+	s.deliver(f)
+	if f.Hello != nil {
+		for _, p := range f.Hello.Places {
+			s.deliver(placeFrame(p))
+		}
+	}
+	return nil
+}
+
+// deliver queues a frame unless it is older than what was delivered before.
+func (s *session) deliver(f Frame) {
 	if s.newest.stale(f) {
-		return nil
+		return
 	}
 	s.note(&f)
 	s.outbox = append(s.outbox, f)
-	return nil
 }
 
 // lost gives the socket up and plans the next, unless the server said not to come.
@@ -227,10 +237,6 @@ func (s *session) note(f *Frame) {
 	switch f.Event {
 	case EventAdmission:
 		s.settle(f.ShowID, f.Admission.Status)
-	case EventHello:
-		for _, p := range f.Hello.Places {
-			s.settle(p.ShowID, p.Status)
-		}
 	case EventError:
 		s.noteRefusal(f)
 	}

@@ -68,6 +68,36 @@ func TestLiveForgetsWhatTheServerRefused(t *testing.T) {
 	frameOf(t, l, EventHeartbeat)
 }
 
+// A join that is sent as soon as the socket is open may be answered by HELLO alone;
+// who listens for ADMISSION would wait for ever.
+func TestLiveTellsThePlacesOfHelloAsAdmission(t *testing.T) {
+	t.Parallel()
+	c := serve(t, sockets(t, func(l line, n int) {
+		if n == 1 {
+			assert.Equal(t, "join x", l.next())
+			l.send(`{"event":"HELLO","places":[{"requestId":"q","showId":"x","status":"ADMITTED","epoch":1,"version":3,"claimBy":"2026-05-01T18:00:00Z"}]}`)
+			l.bye(4005, "resync")
+			return
+		}
+		l.send(`{"event":"HELLO","places":[{"requestId":"q","showId":"x","status":"WAITING","epoch":1,"version":2}]}`)
+		l.send(`{"event":"HEARTBEAT"}`)
+		assert.Equal(t, "claim x", l.next(), "the join was answered")
+		l.await()
+	}))
+	ctx := within(t)
+	l := c.Live(ctx, hasty)
+	defer l.Close()
+	require.NoError(t, l.Join(ctx, "x"))
+	f := frameOf(t, l, EventAdmission)
+	assert.Equal(t, domain.StatusAdmitted, f.Admission.Status)
+	assert.Equal(t, 2026, f.Admission.ClaimBy.Year())
+	assert.Nil(t, f.Raw)
+	frameOf(t, l, EventHello)
+	f = <-l.Frames()
+	assert.Equal(t, EventHeartbeat, f.Event, "an older place is none to tell")
+	require.NoError(t, l.Claim(ctx, "x"))
+}
+
 func TestNewestIsBounded(t *testing.T) {
 	t.Parallel()
 	n := newest{}

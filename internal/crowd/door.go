@@ -197,12 +197,6 @@ func (d *socketDoor) hear(f client.Frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case f.Hello != nil:
-		for _, place := range f.Hello.Places {
-			if place.ShowID == d.show {
-				d.status = place.Status
-			}
-		}
 	case f.Admission != nil && f.ShowID == d.show:
 		d.status = f.Admission.Status
 	case f.Booking != nil:
