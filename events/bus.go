@@ -55,6 +55,7 @@ type Bus struct {
 	queue *round // what the next turn will publish
 
 	receivers receivers
+	beatNow   chan struct{} // asks for a heartbeat before its time
 }
 
 // round is what one pipeline publishes, for many callers at once.
@@ -80,6 +81,7 @@ func NewBus(rdb redis.UniversalClient, cfg BusConfig) *Bus {
 		heartbeat: cfg.Heartbeat,
 		log:       cfg.Log,
 		turn:      make(chan struct{}, 1),
+		beatNow:   make(chan struct{}, 1),
 		queue:     &round{done: make(chan struct{})},
 	}
 	if b.heartbeat <= 0 {

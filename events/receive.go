@@ -147,6 +147,7 @@ func (b *Bus) beat(ctx context.Context) {
 		failing = err != nil
 		select {
 		case <-tick.C:
+		case <-b.beatNow:
 		case <-ctx.Done():
 			return
 		}
@@ -192,6 +193,10 @@ func (r *receiver) connection(ctx context.Context, rdb redis.UniversalClient, re
 	r.numbers, r.beats = map[source]*lastNumber{}, map[int]time.Time{}
 	began := time.Now()
 	r.sink.Gap(reason)
+	select {
+	case r.bus.beatNow <- struct{}{}: // so that it is healthy at once
+	default:
+	}
 	forget := time.NewTicker(publisherMemory)
 	defer forget.Stop()
 	for {
