@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,15 +66,41 @@ func TestNewRefusesAddressesItCannotUse(t *testing.T) {
 	assert.Equal(t, "https://host/prefix", c.base.String())
 }
 
+// request is a call of the client and what must go over the wire for it.
+type request struct {
+	want string // METHOD target body
+	call func(ctx context.Context, c *Client) error
+}
+
 // Every method must send what the contract says, byte for byte where it matters.
 func TestRequestsAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
+	for _, tt := range slices.Concat(showRequests(), sellingRequests(), otherRequests()) {
+		t.Run(tt.want, func(t *testing.T) {
+			t.Parallel()
+			var got string
+			c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				got = r.Method + " " + r.RequestURI + " " + string(body)
+				if key := r.Header.Get("Idempotency-Key"); key != "" {
+					got += " key=" + key
+				}
+				if len(body) > 0 {
+					assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+				}
+				assert.Equal(t, "Bearer secret", r.Header.Get("Authorization"))
+				answerJSON(w, http.StatusOK, `{}`)
+			}))
+			require.NoError(t, tt.call(within(t), c))
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func showRequests() []request {
 	at := time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)
 	yes, two := true, 2
-	for _, tt := range []struct {
-		want string // METHOD target body
-		call func(ctx context.Context, c *Client) error
-	}{
+	return []request{
 		{"GET /api/shows ", func(ctx context.Context, c *Client) error { _, err := c.Shows(ctx); return err }},
 		{"GET /api/shows/x ", func(ctx context.Context, c *Client) error { _, err := c.Show(ctx, "x"); return err }},
 		{`POST /api/shows {"id":"x","title":"X","opensAt":"2026-05-01T18:00:00Z"}`, func(ctx context.Context, c *Client) error {
@@ -90,6 +117,11 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 		{"DELETE /api/shows/x/admission ", func(ctx context.Context, c *Client) error { return c.Leave(ctx, "x") }},
 		{"GET /api/shows/x/seats ", func(ctx context.Context, c *Client) error { _, err := c.Seats(ctx, "x", 0); return err }},
 		{"GET /api/shows/x/seats?since=7 ", func(ctx context.Context, c *Client) error { _, err := c.Seats(ctx, "x", 7); return err }},
+	}
+}
+
+func sellingRequests() []request {
+	return []request{
 		{`POST /api/shows/x/holds {"seats":["A-1-1","A-1-2"]}`, func(ctx context.Context, c *Client) error {
 			_, err := c.HoldSeats(ctx, "x", []domain.SeatID{"A-1-1", "A-1-2"})
 			return err
@@ -109,6 +141,11 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 		{"GET /api/bookings/b ", func(ctx context.Context, c *Client) error { _, err := c.Booking(ctx, "b"); return err }},
 		{"GET /api/bookings?before=b&limit=5 ", func(ctx context.Context, c *Client) error { _, err := c.Bookings(ctx, "b", 5); return err }},
 		{"DELETE /api/bookings/b ", func(ctx context.Context, c *Client) error { _, err := c.CancelBooking(ctx, "b"); return err }},
+	}
+}
+
+func otherRequests() []request {
+	return []request{
 		{`POST /api/chat/rooms {"name":"Lobby","showId":"x"}`, func(ctx context.Context, c *Client) error { _, err := c.CreateRoom(ctx, "Lobby", "x"); return err }},
 		{"GET /api/chat/rooms ", func(ctx context.Context, c *Client) error { _, err := c.Rooms(ctx); return err }},
 		{"POST /api/chat/rooms/r%2F1/members ", func(ctx context.Context, c *Client) error { return c.JoinRoom(ctx, "r/1") }},
@@ -134,25 +171,6 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 			return err
 		}},
 		{"GET /readyz ", func(ctx context.Context, c *Client) error { return c.Ready(ctx) }},
-	} {
-		t.Run(tt.want, func(t *testing.T) {
-			t.Parallel()
-			var got string
-			c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				got = r.Method + " " + r.RequestURI + " " + string(body)
-				if key := r.Header.Get("Idempotency-Key"); key != "" {
-					got += " key=" + key
-				}
-				if len(body) > 0 {
-					assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
-				}
-				assert.Equal(t, "Bearer secret", r.Header.Get("Authorization"))
-				answerJSON(w, http.StatusOK, `{}`)
-			}))
-			require.NoError(t, tt.call(within(t), c))
-			assert.Equal(t, tt.want, got)
-		})
 	}
 }
 

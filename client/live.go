@@ -88,10 +88,9 @@ func (l *Live) Err() error {
 
 // Close ends the session and waits until all that it used is given back. Places
 // are kept: a closed socket is no departure. Safe twice.
-func (l *Live) Close() error {
+func (l *Live) Close() {
 	l.cancel()
 	<-l.done
-	return nil
 }
 
 // Join takes a place at a show; ADMISSION frames tell the rest.

@@ -142,7 +142,7 @@ func (d *socketDoor) decided(ctx context.Context, booking domain.BookingID) (dom
 
 func (d *socketDoor) close() {
 	if d.live != nil {
-		_ = d.live.Close()
+		d.live.Close()
 	}
 	d.listener.Wait()
 }
