@@ -92,11 +92,8 @@ func (s *Server) book(ctx context.Context, show domain.Show, intent domain.Booki
 	}
 	wanted := &intent.Booking
 	begun, seats, err := s.deps.Steps.BeginBooking(ctx, show.ID, wanted.RequestID, wanted.HoldID, wanted.BookingID)
-	if errors.Is(err, domain.ErrHoldNotFound) {
-		return s.bookedBefore(ctx, intent)
-	}
 	if err != nil {
-		return domain.Booking{}, err
+		return s.bookedBefore(ctx, intent, err)
 	}
 	wanted.BookingID, wanted.Seats = begun, seats
 	if wanted.Price, err = show.Seating.PriceOf(seats); err != nil {
@@ -124,17 +121,21 @@ func (s *Server) knownIntent(ctx context.Context, intent domain.BookingRequest) 
 	return known.Booking, nil
 }
 
-// bookedBefore finds the booking that a hold has become: the hold is gone then, and
-// a repeat under a new key must not tell its person that nothing was there.
-func (s *Server) bookedBefore(ctx context.Context, intent domain.BookingRequest) (domain.Booking, error) {
+// bookedBefore finds the booking that a hold has become. The hold is gone then, and
+// its person's session over; a repeat under a new key must not tell them that there
+// is nothing. Without such a booking, the reason that booking was refused stands.
+func (s *Server) bookedBefore(ctx context.Context, intent domain.BookingRequest, refused error) (domain.Booking, error) {
+	if !errors.Is(refused, domain.ErrHoldNotFound) && !errors.Is(refused, domain.ErrNotAdmitted) && !errors.Is(refused, domain.ErrClosed) {
+		return domain.Booking{}, refused
+	}
 	booking, err := s.deps.Store.BookingByHold(ctx, intent.Booking.HoldID)
 	switch {
 	case errors.Is(err, domain.ErrBookingNotFound):
-		return domain.Booking{}, domain.ErrHoldNotFound
+		return domain.Booking{}, refused
 	case err != nil:
 		return domain.Booking{}, err
 	case booking.PersonID != intent.Booking.PersonID || booking.ShowID != intent.Booking.ShowID:
-		return domain.Booking{}, domain.ErrHoldNotFound
+		return domain.Booking{}, refused
 	}
 	return booking, nil
 }

@@ -1,10 +1,9 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strconv"
-
-	"context"
 
 	"github.com/labstack/echo/v4"
 

@@ -231,6 +231,10 @@ func (s *Server) createShow(c echo.Context, who Identity) error {
 		return err
 	}
 	s.log.InfoContext(ctx, "show created", "show_id", show.ID, "by", who.Person)
+	// A new show has nothing sold, so it need not be loaded from SQL first.
+	if _, err := s.deps.Steps.Restore(ctx, show, nil); err != nil {
+		return err
+	}
 	if err := s.publishShow(ctx, show); err != nil {
 		return err
 	}

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type sampleBody struct {
+	Text  string             `json:"text"`
+	Count int                `json:"count"`
+	Inner field[sampleInner] `json:"inner"`
+	At    field[time.Time]   `json:"at"`
+	List  []sampleInner      `json:"list"`
+	Many  *[]string          `json:"many"`
+	Left  string             `json:"-"`
+}
+
+type sampleInner struct {
+	Number int `json:"number"`
+}
+
+func TestBodiesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	cases := map[string]string{
+		``:                           codeMalformedBody,
+		`   `:                        codeMalformedBody,
+		`null`:                       codeMalformedBody,
+		`[]`:                         codeMalformedBody,
+		`"text"`:                     codeMalformedBody,
+		`7`:                          codeMalformedBody,
+		`{`:                          codeMalformedBody,
+		`{"text":"x"`:                codeMalformedBody,
+		`{"text":"x"} x`:             codeMalformedBody,
+		`{"text":"x"}{}`:             codeMalformedBody,
+		`{"text":"x"},`:              codeMalformedBody,
+		`{"text":'x'}`:               codeMalformedBody,
+		`{text:"x"}`:                 codeMalformedBody,
+		`{"text":"x","text":"y"}`:    codeMalformedBody,
+		`{"text":1}`:                 codeMalformedBody,
+		`{"count":"1"}`:              codeMalformedBody,
+		`{"count":1.5}`:              codeMalformedBody,
+		`{"count":1e99}`:             codeMalformedBody,
+		`{"text":"a\u0000b"}`:        codeMalformedBody,
+		`{"inner":7}`:                codeMalformedBody,
+		`{"at":7}`:                   codeMalformedBody,
+		`{"at":"yesterday"}`:         codeMalformedBody,
+		`{"Text":"x"}`:               codeUnknownField,
+		`{"other":"x"}`:              codeUnknownField,
+		`{"number":1}`:               codeUnknownField,
+		`{"inner":{"text":"x"}}`:     codeUnknownField,
+		`{"list":[{"text":"x"}]}`:    codeUnknownField,
+		`{"Left":"x"}`:               codeUnknownField,
+		`{"left":"x"}`:               codeUnknownField,
+		`{"__proto__":{"text":"x"}}`: codeUnknownField,
+		`{"many":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`: codeMalformedBody,
+	}
+	for body, code := range cases {
+		var into sampleBody
+		err := decodeBody([]byte(body), &into)
+		require.Error(t, err, body)
+		require.Equal(t, code, problemFor(err).Code, body)
+		require.Equal(t, http.StatusBadRequest, problemFor(err).Status, body)
+	}
+}
+
+func TestAbsentNullAndAValueAreToldApart(t *testing.T) {
+	t.Parallel()
+	var absent, null, value sampleBody
+	require.NoError(t, decodeBody([]byte(`{}`), &absent))
+	require.NoError(t, decodeBody([]byte(`{"inner":null}`), &null))
+	require.NoError(t, decodeBody([]byte(` {"inner":{"number":7},"list":[{"number":1}],"many":[]} `), &value))
+	require.Equal(t, field[sampleInner]{}, absent.Inner)
+	require.Equal(t, field[sampleInner]{set: true}, null.Inner)
+	require.Equal(t, 7, value.Inner.value.Number)
+	require.NotNil(t, value.Many)
+}
+
+func TestWhatComesAsABodyAtAll(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	ask := func(body string, headers ...string) answer {
+		return e.call(e.operator, "POST", "/api/shows", body, headers...)
+	}
+	large := `{"title":"x","message":"` + strings.Repeat("x", maxBodyBytes) + `"}`
+	ask(large).fails(http.StatusRequestEntityTooLarge, codeBodyTooLarge)
+	fits := `{"title":"x"}` + strings.Repeat(" ", maxBodyBytes-13)
+	ask(fits).is(http.StatusCreated)
+	ask(fits+" ").fails(http.StatusRequestEntityTooLarge, codeBodyTooLarge)
+	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "json", "multipart/form-data"} {
+		ask(`{"title":"x"}`, "Content-Type", kind).fails(http.StatusUnsupportedMediaType, codeUnsupportedMedia)
+	}
+	for _, kind := range []string{"application/json", "application/json; charset=UTF-8", "Application/JSON"} {
+		ask(`{"title":"x"}`, "Content-Type", kind).is(http.StatusCreated)
+	}
+	ask("{\"title\":\"\xff\"}").fails(http.StatusBadRequest, codeMalformedBody)
+	require.Len(t, e.call("", "GET", "/api/shows", nil).json["shows"], 4)
+}
+
+// FuzzBodies: whatever is sent is either understood whole or refused with 400, and
+// what is understood would be written the same.
+func FuzzBodies(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"text":"x","count":1}`, `{"inner":{"number":1},"many":["a"]}`, `{"at":"2030-01-01T00:00:00Z"}`, `[1`, `{"text":"\ud800"}`, `{"a":{"a":{}}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var into sampleBody
+		if err := decodeBody(raw, &into); err != nil {
+			require.Equal(t, http.StatusBadRequest, problemFor(err).Status)
+			return
+		}
+		var loose map[string]any
+		require.NoError(t, json.Unmarshal(raw, &loose))
+		for name := range loose {
+			require.Contains(t, []string{"text", "count", "inner", "at", "list", "many"}, name)
+		}
+	})
+}
