@@ -81,13 +81,13 @@ export class Timeline {
 }
 
 /**
- * ReadMarks decides how far a member has read: only through messages that were on
- * the screen one after the other without a hole. A mark counts as sent only after
- * the server took it, so that a failed one is sent again.
+ * ReadMarks decides how far a member has read: up to a message that was on the
+ * screen, if everything between is loaded too. Messages that are not loaded were
+ * never there to be seen. A mark counts as sent only after the server took it, so
+ * that a failed one is sent again.
  */
 export class ReadMarks {
-  #seen = new Set();
-  #through; // read up to here, without a hole
+  #through; // read up to here
   #sent;
 
   constructor(readUpTo = 0) {
@@ -103,12 +103,11 @@ export class ReadMarks {
   known(upTo) {
     this.#through = Math.max(this.#through, upTo);
     this.#sent = Math.max(this.#sent, upTo);
-    this.#advance();
   }
 
-  seen(seq) {
-    if (seq > this.#through) this.#seen.add(seq);
-    this.#advance();
+  /** A message was seen, with everything loaded from `loadedFrom` up to it. */
+  seen(seq, loadedFrom) {
+    if (loadedFrom <= this.#through + 1) this.#through = Math.max(this.#through, seq);
   }
 
   /** The mark to send now, or null. */
@@ -118,11 +117,6 @@ export class ReadMarks {
 
   delivered(upTo) {
     this.#sent = Math.max(this.#sent, upTo);
-  }
-
-  #advance() {
-    while (this.#seen.delete(this.#through + 1)) this.#through++;
-    for (const seq of this.#seen) if (seq <= this.#through) this.#seen.delete(seq);
   }
 }
 

@@ -119,7 +119,7 @@ export class ChatRooms {
   /** A message was on the screen of somebody who was looking. */
   seen(seq) {
     if (!this.#marks || !this.#visible()) return;
-    this.#marks.seen(seq);
+    this.#marks.seen(seq, this.timeline.first);
     if (this.#marks.due() === null) return;
     this.#count();
     clearTimeout(this.#markTimer);

@@ -297,12 +297,14 @@ export class Live {
   async #pollNow() {
     this.#env.clearTimeout(this.#pollTimer);
     let wait = DEFAULT_POLL_MS;
+    let link = 'polling';
     try {
       wait = (await this.#hooks.poll())?.pollAfterMs ?? DEFAULT_POLL_MS;
     } catch {
-      // the next look may succeed; the page says that it is not connected
+      link = 'offline'; // the next look may succeed
     }
     if (!this.#polling || this.#stopped) return;
+    this.#hooks.onLink(link);
     this.#env.clearTimeout(this.#pollTimer);
     this.#pollTimer = this.#env.setTimeout(() => this.#pollNow(), Math.max(MIN_POLL_MS, wait));
   }

@@ -12,6 +12,8 @@ import { plural, seatList, when } from './text.js';
 
 /** A missing seat version may still arrive within this time, before the seats are read again. */
 const SEAT_PATIENCE_MS = 400;
+/** Over how long a crowd spreads that has to join again. */
+const REJOIN_SPREAD_MS = 2000;
 /** How often the show is read again although nothing was heard: live, and without a socket. */
 const RECHECK_MS = { live: 120_000, other: 30_000 };
 
@@ -95,7 +97,9 @@ export class Room {
       return place;
     } catch (err) {
       if (err.status !== 404) throw err;
-      this.#do({ type: 'no-place' });
+      // A place that vanished may have gone with its epoch, which the show tells.
+      if (alive(this.state.place)) await this.readShow();
+      if (!this.state.rejoin && !this.#timers.has('rejoin')) this.#do({ type: 'no-place' });
       return null;
     }
   }
@@ -317,7 +321,7 @@ export class Room {
   #effects(before, now) {
     if (now.rejoin && !this.busy) {
       this.state = reduce(now, { type: 'rejoining' });
-      this.#later('rejoin', Math.random() * 2000, () => this.#rejoin());
+      this.#later('rejoin', Math.random() * REJOIN_SPREAD_MS, () => this.#rejoin());
     }
     const was = before.place?.status === 'ACTIVE';
     const is = now.place?.status === 'ACTIVE';
@@ -334,6 +338,7 @@ export class Room {
 
   async #rejoin() {
     const { notice } = this.state;
+    this.#timers.delete('rejoin');
     await this.join();
     if (!this.state.notice) this.notice(notice);
   }

@@ -29,7 +29,7 @@ export const initial = Object.freeze({
   otherHolds: [], // further ones of the same person, such as from another tab
   booking: null, // the one being followed
   notice: '',
-  link: 'off', // off, connecting, live, polling, stopped
+  link: 'off', // off, connecting, live, polling, offline, stopped
   rejoin: false, // the place was lost with its epoch: join again
 });
 
@@ -41,7 +41,7 @@ export function alive(place) {
 /** reduce returns the state after an action; the given state is left as it is. */
 export function reduce(state, action) {
   switch (action.type) {
-    case 'show': return { ...state, show: action.show };
+    case 'show': return { ...(inEpoch(state, action.show.epoch) ?? state), show: action.show };
     case 'place': return withPlace(state, action.place, action.answer === true);
     case 'no-place': return withoutPlace(state);
     case 'frame': return withFrame(state, action.frame);
@@ -186,7 +186,7 @@ function withSoldOut(before, frame) {
 
 /** The show as the server tells it; a bare word of its phase or message changes only that. */
 function withShow(state, frame) {
-  if (frame.show) return { ...state, show: frame.show };
+  if (frame.show) return { ...(inEpoch(state, frame.show.epoch) ?? state), show: frame.show };
   if (!state.show) return state;
   return { ...state, show: { ...state.show, phase: frame.phase ?? state.show.phase, message: frame.message ?? state.show.message } };
 }

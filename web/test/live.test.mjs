@@ -142,6 +142,20 @@ test('after two failed opens it polls as the server says, and still tries the so
   assert.equal(seen.links.at(-1), 'live');
 });
 
+test('polling that fails says so, and polling that works again too', async () => {
+  let broken = true;
+  const { world, seen, live } = setUp({
+    ticket: async () => { throw new Error('down'); },
+    poll: async () => { if (broken) throw new Error('down'); return { pollAfterMs: 2000 }; },
+  });
+  live.start();
+  await world.advance(4000);
+  assert.equal(seen.links.at(-1), 'offline');
+  broken = false;
+  await world.advance(6000);
+  assert.equal(seen.links.at(-1), 'polling');
+});
+
 test('tickets that cannot be had count as failed opens, and a refusal is final', async () => {
   const { world, seen, live } = setUp({ ticket: async () => { throw Object.assign(new Error('no'), { status: 503 }); } });
   live.start();

@@ -78,6 +78,14 @@ test('a new epoch clears the place, says so and asks to join again', () => {
   assert.equal(back.rejoin, false);
 });
 
+// Redis was lost: asking for the place answered "none", and only the show told the new epoch.
+test('the show\'s own epoch restarts the queue as well', () => {
+  const state = run(got(), { type: 'show', show: { ...SHOW, epoch: 2 } });
+  assert.equal(state.rejoin, true);
+  assert.equal(state.place, null);
+  assert.equal(run(got(), { type: 'show', show: { ...SHOW, epoch: 1 } }).rejoin, false);
+});
+
 test('a new epoch does not bring back somebody who had left', () => {
   const state = run(got({ status: 'LEFT', rank: null }), frame({ event: 'STATS', showId: 's', epoch: 2, version: 1 }));
   assert.equal(state.rejoin, false);

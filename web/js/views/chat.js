@@ -75,7 +75,7 @@ export class ChatView {
     show(byId('chat-body'), open);
     byId('chat-toggle').setAttribute('aria-expanded', String(open));
     if (open && !this.#chat.current && this.#chat.rooms.length > 0) await this.#chat.open(this.#chat.rooms[0].id);
-    if (open) this.#toEdge();
+    if (open) this.#toUnread();
   }
 
   #messages() {
@@ -140,6 +140,17 @@ export class ChatView {
   #look() {
     if (!this.looking() || !this.#chat) return;
     for (const seq of [...this.#onScreen].sort((a, b) => a - b)) this.#chat.seen(seq);
+  }
+
+  /** To the first message that is not read, so that none is passed over; else to the end. */
+  #toUnread() {
+    const list = byId('chat-messages');
+    const first = this.#chat.timeline.messages.find((m) => m.seq > this.#chat.readUpTo && m.sender !== this.#me());
+    const item = first && this.#shown.get(first.seq);
+    if (!item) return this.#toEdge();
+    list.scrollTop = item.offsetTop - list.offsetTop;
+    this.#unseenBelow = !this.#atEdge();
+    show(byId('chat-jump'), this.#unseenBelow);
   }
 
   #atEdge() {

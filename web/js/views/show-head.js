@@ -26,7 +26,7 @@ export function renderShowHead({ show: sale }) {
   line(byId('message'), sale.message);
 }
 
-const LINKS = { connecting: 'Connecting…', live: 'Live', polling: 'Checking now and then', stopped: 'Not connected', off: '' };
+const LINKS = { connecting: 'Connecting…', live: 'Live', polling: 'Checking now and then', offline: 'No connection', stopped: 'Not connected', off: '' };
 
 export function renderLink({ link }) {
   text(byId('link'), LINKS[link]);
