@@ -239,7 +239,7 @@ func (h *Hub) rereadPlaces(ctx context.Context, show domain.ShowID) error {
 	err := h.eachPlace(ctx, keys, func(key lua.PlaceKey, place domain.Place, found bool) {
 		for _, c := range h.registry.find(placeInterest(key.RequestID)) {
 			if !found {
-				c.amendPlace(show, func(p *domain.Place) { endPlace(p, domain.StatusExpired) })
+				h.amendLost(c, show)
 				continue
 			}
 			c.offerPlace(place, false)
@@ -259,6 +259,18 @@ func (h *Hub) rereadPlaces(ctx context.Context, show domain.ShowID) error {
 		}
 	}
 	return err
+}
+
+// amendLost ends a place that Redis knows nothing of. Where that is because all
+// places were lost, the epoch says so, and a client joins again.
+func (h *Hub) amendLost(c *connection, show domain.ShowID) {
+	stats, _, _ := h.book.stats(show)
+	c.amendPlace(show, func(p *domain.Place) {
+		endPlace(p, domain.StatusExpired)
+		if stats.Epoch > p.Epoch {
+			p.Epoch, p.Version = stats.Epoch, stats.Version
+		}
+	})
 }
 
 // endPlace takes from a place what only somebody in the line or inside has.
