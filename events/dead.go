@@ -57,6 +57,16 @@ func deadStream(rdb redis.UniversalClient, stream string) string {
 // bury tells of an entry's death and makes it a dead letter. It reports true
 // when one of these must be tried again.
 func (s *subscription) bury(ctx context.Context, e *entry) (again bool) {
+	// Who has lost an entry must not tell of its death: another may be running it.
+	owned, err := s.own(ctx, 0, []*entry{e}, false)
+	if err != nil {
+		e.failures++
+		return true
+	}
+	if owned[0] != entryOwned {
+		s.forget(e)
+		return false
+	}
 	if err := s.tell(ctx, e); err != nil {
 		e.failures++
 		s.log.WarnContext(ctx, "telling of a dead command failed", "command_id", e.commandID(), "entry_id", e.id, "error", err)

@@ -32,6 +32,7 @@ type entry struct {
 	since   time.Time
 	cancel  context.CancelCauseFunc // of the running handler; nil when none runs
 	lost    bool
+	left    bool // nobody works on it any more, and it is not done
 }
 
 func (e *entry) begin(cancel context.CancelCauseFunc) {
@@ -61,6 +62,18 @@ func (e *entry) isLost() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lost
+}
+
+func (e *entry) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.left = true
+}
+
+func (e *entry) isLeft() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left
 }
 
 // stuck reports whether a handler has ignored the end of its context for so long

@@ -114,7 +114,8 @@ func TestTrap08FrozenRedisIsConsumedAgain(t *testing.T) {
 	w.book(10)
 	w.eventually("the first have run", func() bool { return ran.distinct() == 10 })
 	server.Stop(syscall.SIGSTOP)
-	<-time.After(readGrace + time.Second) // reads run into their deadline
+	before := w.dials.Load()
+	w.eventually("the reader gives its connection up", func() bool { return w.dials.Load() > before })
 	server.Stop(syscall.SIGCONT)
 	w.eventually("Redis answers", func() bool { return w.rdb.Ping(t.Context()).Err() == nil })
 	w.book(10)
@@ -234,7 +235,7 @@ func TestEmbeddedRedisCarriesCommands(t *testing.T) {
 	var ran tally
 	worker := w.work(Handlers{BookSeats: func(ctx context.Context, d Delivery, _ BookSeats) error {
 		if ran.add(d.CommandID) == 1 && d.CommandID == old[0] {
-			return pause(ctx, 2*fast().Idle) // renewed meanwhile
+			return pause(ctx, 3*fast().Idle/2) // renewed meanwhile
 		}
 		if d.CommandID == poison {
 			panic("poison")

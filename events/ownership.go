@@ -117,13 +117,9 @@ func (s *subscription) own(ctx context.Context, idle time.Duration, entries []*e
 	return owned, nil
 }
 
-// handBack leaves what is still owned to whoever sweeps next, and asks the
-// others to sweep now.
-func (s *subscription) handBack(ctx context.Context) {
-	left := s.owned.all()
-	if len(left) == 0 {
-		return
-	}
+// handBack leaves entries to whoever sweeps next, and asks the others to sweep
+// now.
+func (s *subscription) handBack(ctx context.Context, left []*entry) {
 	given := 0
 	for batch := range slices.Chunk(left, ownBatch) {
 		owned, err := s.own(ctx, handedBack, batch, true)
@@ -131,6 +127,7 @@ func (s *subscription) handBack(ctx context.Context) {
 			s.log.WarnContext(ctx, "handing commands back failed, others wait until they are idle", "error", err)
 			return
 		}
+		s.owned.remove(batch...)
 		for _, result := range owned {
 			if result == entryOwned {
 				given++

@@ -105,13 +105,7 @@ func (s *subscription) accept(ctx context.Context, m redis.XMessage, attempt int
 	e := &entry{id: m.ID, fields: m.Values, attempt: attempt}
 	if e.field(fieldType) == typeReclaim {
 		in.leave()
-		s.sweepNow()
-		if s.owned.add(e) {
-			select {
-			case s.acks <- e:
-			case <-ctx.Done(): // handed back
-			}
-		}
+		s.heed(ctx, e)
 		return
 	}
 	if attempt > s.limits.Deliveries {
@@ -122,10 +116,24 @@ func (s *subscription) accept(ctx context.Context, m redis.XMessage, attempt int
 	s.take(ctx, e, in)
 }
 
-func (s *subscription) sweepNow() {
+// heed sweeps because another consumer has handed entries back. While stopping
+// it leaves that to the next.
+func (s *subscription) heed(ctx context.Context, e *entry) {
+	if !s.owned.add(e) {
+		return
+	}
+	if ctx.Err() != nil {
+		e.leave()
+		return
+	}
 	select {
 	case s.nudge <- struct{}{}:
 	default:
+	}
+	select {
+	case s.acks <- e:
+	case <-ctx.Done():
+		e.leave()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,12 +112,13 @@ func (s *subscription) run(ctx context.Context) {
 	sources.Go(func() { s.sweep(ctx) })
 	sources.Wait()
 
+	s.handBack(after, slices.DeleteFunc(s.owned.all(), func(e *entry) bool { return !e.isLeft() }))
 	s.drain()
 	defer time.AfterFunc(flushTimeout, giveUp).Stop()
 	close(s.acks)
 	stopRenewing()
 	books.Wait()
-	s.handBack(flushing)
+	s.handBack(flushing, s.owned.all())
 	if err := leaveScript.Run(flushing, s.commands, []string{s.stream}, s.group, s.consumer).Err(); err != nil {
 		s.log.WarnContext(after, "consumer name stays behind", "error", err)
 	}
@@ -158,13 +160,21 @@ func (s *subscription) take(ctx context.Context, e *entry, in lane) {
 		in.leave() // it runs here already; whoever runs it will acknowledge it
 		return
 	}
-	s.working.Go(func() { s.process(ctx, e, in) })
+	s.working.Go(func() {
+		if s.process(ctx, e, in) {
+			e.leave()
+		}
+	})
 }
 
-// process tries an entry until it is done with or ctx ends. An entry that it
-// leaves in the ledger is handed back.
-func (s *subscription) process(ctx context.Context, e *entry, in lane) {
-	for ctx.Err() == nil && s.step(ctx, e) {
+// process tries an entry until it is done with or ctx ends. It reports an entry
+// that was not finished; nobody works on it then, and it is handed back.
+func (s *subscription) process(ctx context.Context, e *entry, in lane) (unfinished bool) {
+	for ctx.Err() == nil {
+		if !s.step(ctx, e) {
+			in.leave()
+			return false
+		}
 		if !s.waiting.enter(ctx) {
 			break
 		}
@@ -173,10 +183,11 @@ func (s *subscription) process(ctx context.Context, e *entry, in lane) {
 		again := pause(ctx, backoff(s.timing.Retry, e.failures)) == nil
 		s.waiting.leave()
 		if !again || !in.enter(ctx) {
-			return
+			return true
 		}
 	}
 	in.leave()
+	return true
 }
 
 // step tries an entry once and reports whether it must be tried again.

@@ -245,7 +245,7 @@ func TestHandedBackUnstartedEntryIsNotCounted(t *testing.T) {
 	entries, err := sub.readOnce(ctx, 10)
 	require.NoError(t, err)
 	sub.owned.add(&entry{id: entries[0].ID, fields: entries[0].Values, attempt: 1})
-	sub.handBack(ctx)
+	sub.handBack(ctx, sub.owned.all())
 	got := make(chan Delivery, 1)
 	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
 		got <- d

@@ -148,7 +148,7 @@ func TestTrap04SlowHandlersRunOnce(t *testing.T) {
 	var ran tally
 	w.work(Handlers{BookSeats: func(ctx context.Context, d Delivery, _ BookSeats) error {
 		ran.add(d.CommandID)
-		return pause(ctx, 3*fast().Idle)
+		return pause(ctx, 5*fast().Idle/2)
 	}}, func(cfg *ConsumerConfig) {
 		cfg.Consumers = 3
 		cfg.Limits = map[string]Limits{GroupBooking: {InFlight: 4}}
