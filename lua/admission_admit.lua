@@ -14,13 +14,15 @@ local interval, batch, limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(AR
 local OUTAGE, RENEWAL = 10 * 1000, 30 * 1000
 
 local overdue = redis.call('ZRANGEBYSCORE', key.active, '-inf', int(now), 'LIMIT', 0, limit)
-if interval > 0 and #overdue == 0 and now - show.last_tick < interval / 2 then
+local since = now - show.last_tick -- negative after the clock was set back
+if interval > 0 and #overdue == 0 and since >= 0 and since < interval / 2 then
   return {'OK', numbers(held_now()), 1, 0, 0, {}, {}, {}}
 end
 finish(overdue, 'EXPIRED')
+straighten_rate()
 
 -- While nobody ticked, nobody may have been able to renew presence either.
-if now - show.last_tick > OUTAGE then show.drop_after = now + show.grace_ms + RENEWAL end
+if since > OUTAGE then show.drop_after = now + show.grace_ms + RENEWAL end
 redis.call('HSET', key.show, 'last_tick', int(now), 'drop_after', int(show.drop_after))
 
 local silent, stands, ghosts = now - show.grace_ms, phase(), {}

@@ -21,6 +21,17 @@ local function admitted_lately()
   return sum
 end
 
+-- Admissions of a second that has not come yet were made before the clock was set
+-- back. They count as made now: the rate is kept, and they are forgotten in time.
+local function straighten_rate()
+  for _, bucket in ipairs(redis.call('HKEYS', key.rate)) do
+    if tonumber(bucket) > second then
+      redis.call('HINCRBY', key.rate, int(second), redis.call('HGET', key.rate, bucket))
+      redis.call('HDEL', key.rate, bucket)
+    end
+  end
+end
+
 -- How many may come in at this instant.
 local function room()
   if phase() ~= 'OPEN' then return 0 end

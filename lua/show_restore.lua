@@ -16,11 +16,13 @@ local RENEWAL = 30 * 1000 -- within this every page renews its presence
 local epoch, capacity, grace = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local first_seat = 6 + 2 * tonumber(ARGV[5])
 
-local seats, bought, sold = {}, {}, 0
+local seats, bought, settled, sold = {}, {}, {}, 0
 for i = first_seat, #ARGV, 3 do
   seats[#seats + 1] = ARGV[i]
   seats[#seats + 1] = 's:' .. ARGV[i + 1]
   bought[ARGV[i + 2]] = (bought[ARGV[i + 2]] or 0) + 1
+  settled[#settled + 1] = ARGV[i + 1]
+  settled[#settled + 1] = 'C'
   sold = sold + 1
 end
 
@@ -30,6 +32,7 @@ redis.call('HSET', key.show, 'epoch', epoch, 'version', 1, 'seat_version', 1, 's
   'sold', sold, 'held', 0, 'joined', 0, 'ended', 0, 'last_tick', 0, 'next_tick', 0,
   'drop_after', int(now + grace + RENEWAL))
 many('HSET', key.seats, seats)
+many('HSET', key.settled, settled)
 for request, n in pairs(bought) do redis.call('HSET', key.bought, request, n) end
 if capacity > 0 and sold >= capacity then redis.call('SET', key.sold_out, '1') end
 return {'OK'}

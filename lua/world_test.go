@@ -292,7 +292,7 @@ func (l *transcript) note(cmd redis.Cmder) {
 			l.seen[name+" "+r.list(2+i).str(0)] = true
 		}
 	}
-	if name != "seats_page" { // a scan has no order
+	if name != "seats_page" && name != "show_audit" { // a scan and whole hashes have no order
 		l.lines = append(l.lines, name+" "+timeless(fmt.Sprintf("%#v", r)))
 	}
 }
