@@ -16,6 +16,7 @@ import (
 type Unfinished struct {
 	Stream     string
 	EntryID    string
+	At         time.Time // when Redis took it
 	CommandID  domain.CommandID
 	Type       string
 	ShowID     domain.ShowID    // where the command names one
@@ -118,7 +119,7 @@ func (b *Backlog) describe(ctx context.Context, stream string, page []redis.XPen
 	}
 	all := make([]Unfinished, len(page))
 	for i, p := range page {
-		u := Unfinished{Stream: stream, EntryID: p.ID, Deleted: true}
+		u := Unfinished{Stream: stream, EntryID: p.ID, At: takenAt(p.ID), Deleted: true}
 		if found := entries[i].Val(); len(found) > 0 {
 			u = unfinished(stream, found[0])
 		}
@@ -163,9 +164,18 @@ func unfinished(stream string, m redis.XMessage) Unfinished {
 	var about aboutWire
 	_ = json.Unmarshal(msg.Payload, &about) // an entry that says nothing is about nobody
 	return Unfinished{
-		Stream: stream, EntryID: m.ID, CommandID: domain.CommandID(msg.UUID), Type: msg.Metadata.Get(fieldType),
+		Stream: stream, EntryID: m.ID, At: takenAt(m.ID), CommandID: domain.CommandID(msg.UUID), Type: msg.Metadata.Get(fieldType),
 		ShowID: about.ShowID, BookingID: about.BookingID,
 	}
+}
+
+// takenAt is when Redis took an entry, which is in its id.
+func takenAt(entry string) time.Time {
+	id, err := parseEntryID(entry)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(id.ms)).UTC()
 }
 
 // About tells which show and booking a dead letter's command names, where it does.

@@ -7,8 +7,9 @@ import (
 	"foyer/domain"
 )
 
-// Correction is one thing that Redis is told about a show's seats. Each holds only as
-// long as what it corrects is there, or is an amount, so that sales may go on meanwhile.
+// Correction is one thing that Redis is told about a show's seats. It holds only as
+// long as what it corrects is there, so that sales may go on meanwhile, and making it
+// twice is making it once.
 type Correction struct{ kind, a, b, c, d string }
 
 // Sell says that SQL has sold a seat. It does nothing when the seat is the booking's
@@ -30,20 +31,13 @@ func ClearSeat(seat domain.SeatID, value string) Correction {
 // DropHold frees a plain hold that is not what its seats say.
 func DropHold(hold domain.HoldID) Correction { return Correction{"DROP", string(hold), "", "", ""} }
 
-// AddBought changes how many seats a person is said to have bought.
-func AddBought(request domain.RequestID, by int64) Correction {
-	return Correction{"BOUGHT", string(request), "", "", strconv.FormatInt(by, 10)}
+// SetBought says how many seats a person has bought, where Redis counted another number.
+func SetBought(request domain.RequestID, counted, right int64) Correction {
+	return Correction{"BOUGHT", string(request), strconv.FormatInt(counted, 10), strconv.FormatInt(right, 10), ""}
 }
 
-// AddSold and AddHeld change how many seats are said to be sold, and in holds.
-func AddSold(by int64) Correction {
-	return Correction{"COUNT", "sold", "", "", strconv.FormatInt(by, 10)}
-}
-
-// AddHeld is described at AddSold.
-func AddHeld(by int64) Correction {
-	return Correction{"COUNT", "held", "", "", strconv.FormatInt(by, 10)}
-}
+// Recount counts the seats sold and held anew.
+func Recount() Correction { return Correction{"RECOUNT", "", "", "", ""} }
 
 // Reconciled is a show after its correction.
 type Reconciled struct {

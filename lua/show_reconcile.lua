@@ -1,6 +1,6 @@
 -- Brings a show that is in Redis to what SQL has sold, after Redis came back with an older
 -- state or a hand wrote into it. Places, sessions and sound holds stay. Each correction
--- names the value that it corrects or is an amount, so that sales may go on meanwhile.
+-- names the value that it corrects, so that sales may go on meanwhile.
 -- USES    clock show seats admission ending settlement
 -- READS   active
 -- WRITES  show seats holds deadlines begun owners bought seat_log sold_out settled
@@ -9,13 +9,10 @@
 --         DROP, hold, '', '', '': it is not what its seats say
 --         SELL, seat, booking, request, hold: sold by SQL
 --         FREE, seat, booking, request, '': not sold by SQL
---         BOUGHT, request, '', '', amount and COUNT, sold or held, '', '', amount: miscounted
+--         BOUGHT, request, counted, right, '': seats bought are miscounted
+--         RECOUNT, '', '', '', '': seats sold or held are miscounted
 -- RETURNS OK, epoch, version, seat version, {seat, state ...}
 --         NOT_LOADED: the show is not there
-
-local function add_bought(request, by)
-  if redis.call('HINCRBY', key.bought, request, by) == 0 then redis.call('HDEL', key.bought, request) end
-end
 
 local correct = {
   CLEAR = function(seat, value)
@@ -34,11 +31,20 @@ local correct = {
   FREE = function(seat, booking, request)
     if redis.call('HGET', key.seats, seat) ~= 's:' .. booking then return end
     put_seat(seat, false)
-    add_bought(request, -1)
+    redis.call('HINCRBY', key.bought, request, -1)
     redis.call('HSET', key.settled, booking, 'X')
   end,
-  BOUGHT = function(request, _, _, by) add_bought(request, tonumber(by)) end,
-  COUNT = function(field, _, _, by) count(field, tonumber(by)) end,
+  BOUGHT = function(request, counted, right)
+    if (redis.call('HGET', key.bought, request) or '0') == counted then redis.call('HSET', key.bought, request, right) end
+  end,
+  RECOUNT = function()
+    local seats = {held = 0, sold = 0}
+    for _, value in ipairs(redis.call('HVALS', key.seats)) do
+      local tally = TALLY[string.sub(value, 1, 1)]
+      if tally then seats[tally] = seats[tally] + 1 end
+    end
+    for tally, n in pairs(seats) do count(tally, n - (show[tally] or 0)) end
+  end,
 }
 for i = 3, #ARGV, 5 do correct[ARGV[i]](ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]) end
 
