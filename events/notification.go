@@ -34,7 +34,8 @@ type Notification struct {
 	Seq       uint64        `json:"seq"` // counts 1, 2, 3 per publisher and channel
 
 	Admitted []domain.Admitted  `json:"admitted,omitempty"` // ADMISSION: who has a turn now
-	Ended    []domain.RequestID `json:"ended,omitempty"`    // ADMISSION: places that expired
+	Ended    []domain.RequestID `json:"ended,omitempty"`    // ADMISSION: places that are over
+	Moved    []PlaceFact        `json:"moved,omitempty"`    // ADMISSION: where people stand who claimed or left
 	Knots    *domain.RankKnots  `json:"knots,omitempty"`    // RANK
 	Stats    *domain.Stats      `json:"stats,omitempty"`    // STATS, SOLD_OUT
 
@@ -46,6 +47,13 @@ type Notification struct {
 	RoomID  domain.RoomID        `json:"roomId,omitempty"`  // CHAT_MESSAGE, CHAT_READ
 	Message *domain.ChatMessage  `json:"message,omitempty"` // CHAT_MESSAGE
 	Read    []domain.ReadPointer `json:"read,omitempty"`    // CHAT_READ: pointers in RoomID that moved
+}
+
+// PlaceFact is where somebody stands after a step of their own.
+type PlaceFact struct {
+	RequestID domain.RequestID `json:"requestId"`
+	Status    domain.Status    `json:"status"`
+	ExpiresAt *time.Time       `json:"expiresAt,omitempty"` // end of the session, while ACTIVE
 }
 
 // BookingFact is a booking as it stands, and the request that it is for.
