@@ -76,6 +76,12 @@ func (a *admissions) claim(ctx context.Context, who Identity, show domain.ShowID
 	if errors.Is(err, domain.ErrNotJoined) {
 		return place, domain.ErrNotAdmitted
 	}
+	if err == nil { // the person's other tabs, wherever they are connected
+		a.tell(ctx, events.Notification{
+			Event: events.EventAdmission, ShowID: show, Epoch: place.Epoch, Version: place.Version,
+			Moved: []events.PlaceFact{{RequestID: place.RequestID, Status: place.Status, ExpiresAt: place.ExpiresAt}},
+		})
+	}
 	return place, err
 }
 
@@ -92,6 +98,7 @@ func (a *admissions) leave(ctx context.Context, who Identity, show domain.ShowID
 	told := []events.Notification{{
 		Event: events.EventAdmission, ShowID: show, Epoch: departure.Epoch, Version: departure.Version,
 		Ended: []domain.RequestID{request},
+		Moved: []events.PlaceFact{{RequestID: request, Status: domain.StatusLeft}},
 	}}
 	if len(departure.FreedSeats) > 0 {
 		told = append(told, seatsNotification(show, departure.Epoch, departure.SeatVersion, domain.SeatFree, departure.FreedSeats))

@@ -73,6 +73,8 @@ func progress(s domain.Status) int {
 		return 3
 	case domain.StatusSoldOut, domain.StatusClosed:
 		return 4
+	case domain.StatusLeft: // leaving is told as such, although it also ends a place
+		return 6
 	}
 	return 5
 }

@@ -105,7 +105,9 @@ func TestNoTokenInURL(t *testing.T) {
 // sends none; it has proved who it is.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
-	listed := newHubWorld(t, func(c *hubConfig, _ *hubDeps) { c.origins = []string{"https://tickets.example", "https://shop.example:8443"} })
+	listed := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
+		c.origins = []string{"https://tickets.example", "https://shop.example:8443"}
+	})
 	same := newHubWorld(t)
 	own := same.http.Listener.Addr().String()
 	for _, test := range []struct {

@@ -117,7 +117,7 @@ func (c *connection) doubted(show domain.ShowID) (request domain.RequestID, doub
 	return f.request, true, missed
 }
 
-// notifyAdmission tells who has a turn now and whose place is over. It costs a
+// notifyAdmission tells who has a turn now, who claimed or left, and whose place is over. It costs a
 // look into the registry for everybody named, and nothing else for those who are
 // not here.
 func (h *Hub) notifyAdmission(n events.Notification) {
@@ -125,6 +125,12 @@ func (h *Hub) notifyAdmission(n events.Notification) {
 		h.amend(n, admitted.RequestID, func(p *domain.Place) {
 			endPlace(p, domain.StatusAdmitted)
 			p.ClaimBy = &admitted.ClaimBy
+		})
+	}
+	for _, moved := range n.Moved {
+		h.amend(n, moved.RequestID, func(p *domain.Place) {
+			endPlace(p, moved.Status)
+			p.ExpiresAt = moved.ExpiresAt
 		})
 	}
 	for _, request := range n.Ended {
@@ -364,10 +370,12 @@ func chatReadPending(room domain.RoomID, frame chatReadFrame, at time.Time) pend
 func (c *connection) offerChat(room domain.RoomID, frames []pending) {
 	c.mu.Lock()
 	_, member := c.rooms[room]
+	if !member || c.stage >= stageClosing {
+		frames = nil
+	}
 	fits := true
 	for _, p := range frames {
 		switch {
-		case !member:
 		case p.key != "" && c.out.find(laneChat, p.key) >= 0:
 			c.out.put(laneChat, p)
 		default:

@@ -208,7 +208,10 @@ func TestPanicInOtherCallbacks(t *testing.T) {
 // R5, R6, R7, R15.
 func TestSlowClientBesideHealthyOnes(t *testing.T) {
 	t.Parallel()
-	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) { c.slowAfter, c.writeWait = 100*time.Millisecond, time.Hour })
+	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
+		c.slowAfter, c.writeWait = 100*time.Millisecond, time.Hour
+		c.tap = nil // thousands of frames are needed to fill the kernel's buffers
+	})
 	w.join("slow", "healthy")
 	slow, _ := w.unread("slow")
 	healthy, _ := w.open("healthy")
