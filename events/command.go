@@ -45,7 +45,7 @@ type CancelBooking struct {
 // MarkRead asks for a member's read pointer to be moved.
 type MarkRead struct{ domain.ReadMark }
 
-// Delivery says which command a handler is running, and the how manieth time.
+// Delivery says which command a handler is running, and which of its deliveries.
 type Delivery struct {
 	CommandID domain.CommandID
 	EntryID   string    // of the stream entry: milliseconds by Redis, and a number

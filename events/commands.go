@@ -43,6 +43,9 @@ func NewCommands(rdb redis.UniversalClient, log *slog.Logger) (*Commands, error)
 	if retries := clientRetries(rdb); retries > 0 {
 		return nil, fmt.Errorf("redis client for commands retries %d times by itself: set MaxRetries to -1", retries)
 	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	// The publisher is never closed: it would close the client it was given.
 	publisher, err := redisstream.NewPublisher(redisstream.PublisherConfig{Client: rdb, Marshaller: entryMarshaller{}}, watermill.NopLogger{})
 	if err != nil {

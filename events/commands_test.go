@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -100,7 +101,7 @@ func TestForeignReadEventIsHandled(t *testing.T) {
 	require.NoError(t, err)
 	got := make(chan Delivery, 1)
 	w.work(Handlers{MarkRead: func(_ context.Context, d Delivery, c MarkRead) error {
-		require.Equal(t, domain.RoomID("r-1"), c.RoomID)
+		assert.Equal(t, domain.RoomID("r-1"), c.RoomID)
 		got <- d
 		return nil
 	}}, func(cfg *ConsumerConfig) { cfg.Groups = []string{GroupChat} })

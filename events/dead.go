@@ -31,7 +31,7 @@ const (
 	deadLastError  = deadPrefix + "last_error"
 )
 
-// Limits of DeadLetters.List.
+// MaxDeadLetters bounds what DeadLetters.List returns of one stream.
 const MaxDeadLetters = 1000
 
 // ErrDeadLetterNotFound is returned when no dead letter has the id.

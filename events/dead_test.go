@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"foyer/domain"
@@ -90,8 +91,8 @@ func TestBookingDeadIsTriedAgainAndGivenUp(t *testing.T) {
 	w.work(Handlers{
 		BookSeats: func(context.Context, Delivery, BookSeats) error { return Permanent(errors.New("no")) },
 		BookingDead: func(_ context.Context, d Delivery, c BookSeats, reason string) error {
-			require.Equal(t, DeadPermanent, reason)
-			require.Equal(t, domain.RequestID("req-1"), c.Booking.RequestID)
+			assert.Equal(t, DeadPermanent, reason)
+			assert.Equal(t, domain.RequestID("req-1"), c.Booking.RequestID)
 			if told.add(d.CommandID) == 3 && d.CommandID == ids[0] {
 				return nil
 			}
@@ -112,7 +113,7 @@ func TestUnavailableDoesNotCount(t *testing.T) {
 	w.book(1)
 	var ran tally
 	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
-		require.Equal(t, 1, d.Attempt)
+		assert.Equal(t, 1, d.Attempt)
 		if ran.add(d.CommandID) <= 8 {
 			return Unavailable(errors.New("database is down"))
 		}

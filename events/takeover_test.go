@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,7 +26,7 @@ func TestVanishedConsumersEntriesAreTakenOver(t *testing.T) {
 	w.abandon(ids...)
 	var ran tally
 	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
-		require.Equal(t, 2, d.Attempt)
+		assert.Equal(t, 2, d.Attempt)
 		ran.add(d.CommandID)
 		return nil
 	}})
@@ -92,12 +93,12 @@ func TestCommandThatKillsItsWorkersDies(t *testing.T) {
 	told := make(chan string, 1)
 	w.work(Handlers{
 		BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
-			require.Equal(t, 5, d.Attempt)
+			assert.Equal(t, 5, d.Attempt)
 			ran.add(d.CommandID)
 			return nil
 		},
 		BookingDead: func(_ context.Context, d Delivery, c BookSeats, reason string) error {
-			require.Equal(t, c.Booking.CommandID, d.CommandID)
+			assert.Equal(t, c.Booking.CommandID, d.CommandID)
 			told <- reason
 			return nil
 		},
@@ -253,4 +254,30 @@ func TestHandedBackUnstartedEntryIsNotCounted(t *testing.T) {
 	}}, func(cfg *ConsumerConfig) { cfg.Timing.Idle, cfg.Timing.Sweep = time.Minute, time.Minute })
 	require.Equal(t, 1, (<-got).Attempt)
 	w.settled()
+}
+
+// S32, S35: the name of a consumer that is merely quiet was taken for a dead one's
+// and removed while it was reading. It goes on, and loses nothing.
+func TestConsumerGoesOnWhenItsNameWasRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	var ran tally
+	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
+		ran.add(d.CommandID)
+		return nil
+	}}, func(cfg *ConsumerConfig) { cfg.Timing.Block = 10 * time.Second })
+	w.book(1)
+	w.eventually("it has run", func() bool { return ran.distinct() == 1 })
+	w.settled()
+	consumers, err := w.rdb.XInfoConsumers(ctx, StreamBooking, "booking-workers").Result()
+	require.NoError(t, err)
+	require.Len(t, consumers, 1)
+	removed, err := leaveScript.Run(ctx, w.rdb, []string{StreamBooking}, "booking-workers", consumers[0].Name).Int()
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+	w.book(10)
+	w.eventually("they have run", func() bool { return ran.distinct() == 11 })
+	w.settled()
+	w.eventually("they are trimmed", func() bool { return w.rdb.XLen(ctx, StreamBooking).Val() == 0 })
 }
