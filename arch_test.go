@@ -40,15 +40,18 @@ var layers = []layer{
 	{"store", []string{"domain", "migrations"}, "SQL is the last word on what is sold; it must not depend on what Redis thinks"},
 	{"events", []string{"domain"}, "the transport carries commands and facts and decides nothing; deciding is in lua and store"},
 	{"workers", []string{"domain", "events", "lua", "store"}, "a worker is run without any HTTP beside it"},
-	{"api", []string{"domain", "events", "lua", "store", "web"}, "an API process is run without any worker beside it"},
+	{"pass", nil, "a shop with a checkout of its own imports it alone, and must not get Foyer with it"},
+	{"pass/echopass", []string{"pass"}, "it is apart from pass so that a shop on net/http need not have Echo"},
+	{"api", []string{"domain", "events", "lua", "pass", "store", "web"}, "an API process is run without any worker beside it"},
 	{"internal/config", []string{"domain"}, "settings are read before anything is built from them"},
 	{"internal/testenv", []string{"domain"}, "every package's tests use it, so it may use none of them"},
 	{"client", []string{"domain"}, "a shop written in Go imports it alone; it knows the program by its HTTP contract"},
 	{"internal/crowd", []string{"client", "domain"}, "the simulated crowd comes in through the front door, as people do: HTTP and sockets"},
+	{"internal/simulate", []string{"domain"}, "it plays the rules on virtual time, without any server; a test of lua holds it to the real ones"},
 	{"internal/recovery", []string{"domain"}, "it says in which order SQL and Redis are asked, through interfaces of its own"},
 	{"internal/app", []string{"api", "client", "domain", "events", "internal/config", "internal/crowd", "internal/recovery", "lua", "migrations", "store", "web", "workers"},
 		"this is where everything is wired; what it does not need it must not see"},
-	{"cmd/foyer", []string{"client", "domain", "internal/app", "internal/config", "internal/crowd"},
+	{"cmd/foyer", []string{"client", "domain", "internal/app", "internal/config", "internal/crowd", "internal/simulate"},
 		"a command reads its settings and runs the application; wiring it by hand would be a second way that tests do not take"},
 	{"deploy", nil, "it is manifests and their check"},
 	{"bench", []string{"api", "client", "domain", "events", "internal/app", "internal/config", "lua", "store", "workers"}, "a measurement uses what is shipped"},
@@ -71,6 +74,7 @@ var edgeReasons = map[string]string{
 var testsMay = map[string][]string{
 	"":             {"api", "client", "domain", "events", "internal/app", "internal/config", "internal/testenv", "lua", "store", "web"},
 	"workers":      {"internal/recovery"}, // tests lose Redis and must be able to restore it
+	"lua":          {"internal/simulate"}, // the simulator's rules are held to the real ones
 	"deploy":       {"internal/config", "internal/app"},
 	"internal/app": {"internal/testenv"},
 }
@@ -86,10 +90,10 @@ type library struct {
 var everywhere = []string{"*"}
 
 var libraries = []library{
-	{"github.com/labstack/echo", []string{"api"}, false, "HTTP routing is the API's own affair"},
+	{"github.com/labstack/echo", []string{"api", "pass/echopass"}, true, "HTTP routing is the API's own affair; echopass is for shops that have Echo"},
 	{"github.com/olahol/melody", []string{"api"}, false, "its traps are fenced in one wrapper"},
 	{"github.com/gorilla/websocket", []string{"api", "client", "bench"}, true, "servers use it through melody; only clients dial"},
-	{"github.com/golang-jwt/jwt", []string{"api", "internal/app", "internal/crowd", "cmd/foyer"}, true, "tokens are judged in one place and minted by dev mode and the token command"},
+	{"github.com/golang-jwt/jwt", []string{"api", "pass", "internal/app", "internal/crowd", "cmd/foyer"}, true, "passes are signed and checked in pass; tokens are judged in one place and minted by dev mode and the token command"},
 	{"github.com/MicahParks/keyfunc", []string{"api"}, false, "keys of tokens are judged where tokens are"},
 	{"github.com/ThreeDotsLabs/", []string{"events"}, false, "the message library can be replaced by changing one package"},
 	{"github.com/jackc/pgx", []string{"store", "internal/testenv", ""}, false, "SQL is spoken in one package; the end-to-end tests look behind it"},
