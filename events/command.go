@@ -104,7 +104,7 @@ func Unavailable(err error) error {
 // names: renaming a Go type must not strand the commands that are on the way.
 const (
 	typeAdmitShow     = "ADMIT_SHOW"
-	typeBookSeats     = "BOOK_SEATS"
+	typeBookSeats     = TypeBookSeats
 	typeCancelBooking = "CANCEL_BOOKING"
 	typeMarkRead      = "MARK_READ"
 

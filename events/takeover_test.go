@@ -281,3 +281,42 @@ func TestConsumerGoesOnWhenItsNameWasRemoved(t *testing.T) {
 	w.settled()
 	w.eventually("they are trimmed", func() bool { return w.rdb.XLen(ctx, StreamBooking).Val() == 0 })
 }
+
+// S1: a busy worker took commands in advance that idle ones could have run.
+func TestBusyConsumerReservesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := func(cfg *ConsumerConfig) { cfg.Limits = map[string]Limits{GroupBooking: {InFlight: 1}} }
+	release := make(chan struct{})
+	busy := make(chan struct{}, 10)
+	w.work(Handlers{BookSeats: func(context.Context, Delivery, BookSeats) error {
+		busy <- struct{}{}
+		<-release
+		return nil
+	}}, one)
+	w.book(1)
+	<-busy
+	w.book(5)
+	require.EqualValues(t, 1, w.pending())
+	var ran tally
+	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
+		ran.add(d.CommandID)
+		return nil
+	}}, one)
+	w.eventually("the idle one has run the rest", func() bool { return ran.distinct() == 5 })
+	close(release)
+	w.settled()
+}
+
+// S4: a reader that was stopped on an empty stream stayed behind and stole the
+// next command.
+func TestStoppedReaderStealsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	worker := w.work(Handlers{BookSeats: func(context.Context, Delivery, BookSeats) error { return nil }})
+	began := time.Now()
+	worker.stop()
+	require.Less(t, time.Since(began), fast().Drain)
+	w.book(1)
+	require.Zero(t, w.pending())
+}
