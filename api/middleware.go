@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -93,7 +94,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request, start := c.Request(), time.Now()
 		route := c.Path()
-		if route == "" || route == "/*" {
+		if route == "" {
 			route = "other"
 		}
 		ctx := otel.GetTextMapPropagator().Extract(request.Context(), propagation.HeaderCarrier(request.Header))
@@ -169,18 +170,27 @@ func (s *Server) cors() echo.MiddlewareFunc {
 	})
 }
 
+// ofAPI reports whether a request is for a person's or an operator's data, and not
+// for a page, a socket or a probe.
+func ofAPI(c echo.Context) bool { return strings.HasPrefix(c.Request().URL.Path, "/api/") }
+
 // noStore keeps answers out of every cache: each is as of now and for one person.
 // A handler whose answer may be kept says so itself.
 func noStore(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		if ofAPI(c) {
+			c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		}
 		return next(c)
 	}
 }
 
 // bound ends a request's work after requestTime.
-func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
+func bound(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		if !ofAPI(c) {
+			return next(c)
+		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), requestTime)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"mime"
@@ -44,6 +45,18 @@ func loadAssets(files fs.FS) (map[string]asset, error) {
 		return nil, fmt.Errorf("read the pages: %w", err)
 	}
 	return assets, nil
+}
+
+// orPage serves a page where there is no route. A route that takes everything would
+// also take what another method is answered with 405 for.
+func (s *Server) orPage(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := next(c)
+		if errors.Is(err, echo.ErrNotFound) {
+			return s.page(c)
+		}
+		return err
+	}
 }
 
 // page serves a file of the pages, and tells whoever asks for anything else that

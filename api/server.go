@@ -177,9 +177,12 @@ func (s *Server) routes() *echo.Echo {
 	if len(s.config.AllowedOrigins) > 0 {
 		e.Use(s.cors())
 	}
+	e.Use(s.orPage, bound, noStore)
 	s.mountOperations(e)
 	s.hub.register(e)
-	api := e.Group("/api", s.bound, noStore)
+	// Without middleware of its own: Echo would mount a catch-all beneath it, which
+	// turns every 405 into a 404.
+	api := e.Group("/api")
 	s.mountShows(api)
 	s.mountSelling(api)
 	s.mountChat(api)
@@ -243,7 +246,6 @@ func (s *Server) mountOperations(e *echo.Echo) {
 	e.GET("/openapi.yaml", serveSpec(openapiSpec))
 	e.GET("/asyncapi.yaml", serveSpec(asyncapiSpec))
 	e.GET("/.well-known/jwks.json", s.passKeys)
-	e.RouteNotFound("/*", s.page)
 }
 
 // person lets a handler run for whoever the request's token names.

@@ -79,6 +79,9 @@ func (s *spec) check(t *testing.T, method, path string, a answer) {
 		s.validate(t, "/components/schemas/Problem", a.body)
 	}
 	template, ok := s.template(path)
+	if method == http.MethodOptions {
+		return // a browser's question, answered for every path alike
+	}
 	operation, known := s.at("paths", template, strings.ToLower(method)).(map[string]any)
 	if !ok || !known {
 		require.GreaterOrEqual(t, a.status, http.StatusBadRequest, "%s %s is answered but not described", method, path)
@@ -130,9 +133,6 @@ func TestEveryRouteIsDescribedAndEveryDescriptionIsARoute(t *testing.T) {
 	variable := regexp.MustCompile(`:(\w+)`)
 	var routes, described []string
 	for _, route := range e.server.echo.Routes() {
-		if route.Method == "echo_route_not_found" {
-			continue
-		}
 		routes = append(routes, route.Method+" "+variable.ReplaceAllString(route.Path, "{$1}"))
 	}
 	methods := []string{"get", "post", "put", "patch", "delete"}
