@@ -46,6 +46,8 @@ var layers = []layer{
 	{"internal/config", []string{"domain"}, "settings are read before anything is built from them"},
 	{"internal/testenv", []string{"domain"}, "every package's tests use it, so it may use none of them"},
 	{"client", []string{"domain"}, "a shop written in Go imports it alone; it knows the program by its HTTP contract"},
+	{"pass", nil, "a shop imports it to check passes, and wants nothing else of ours with it"},
+	{"pass/echopass", []string{"pass"}, "it is pass for shops on Echo"},
 	{"internal/crowd", []string{"client", "domain"}, "the simulated crowd comes in through the front door, as people do: HTTP and sockets"},
 	{"internal/simulate", []string{"domain"}, "it plays the rules on virtual time, without any server; a test of lua holds it to the real ones"},
 	{"internal/recovery", []string{"domain"}, "it says in which order SQL and Redis are asked, through interfaces of its own"},
