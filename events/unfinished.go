@@ -12,6 +12,9 @@ import (
 	"foyer/domain"
 )
 
+// TypeBookSeats is what entries and dead letters of BookSeats say their type is.
+const TypeBookSeats = "BOOK_SEATS"
+
 // Unfinished is a command on a stream that its group has not done yet.
 type Unfinished struct {
 	Stream     string
