@@ -50,7 +50,7 @@ var layers = []layer{
 	{"pass/echopass", []string{"pass"}, "it is pass for shops on Echo"},
 	{"internal/crowd", []string{"client", "domain"}, "the simulated crowd comes in through the front door, as people do: HTTP and sockets"},
 	{"internal/simulate", []string{"domain"}, "it plays the rules on virtual time, without any server; a test of lua holds it to the real ones"},
-	{"internal/recovery", []string{"domain"}, "it says in which order SQL and Redis are asked, through interfaces of its own"},
+	{"internal/recovery", []string{"domain", "events", "lua", "store"}, "it brings Redis back to what SQL and the streams say, from beside all three"},
 	{"internal/verify", []string{"domain", "events", "lua", "store"}, "it holds Redis, streams and SQL against one another, from beside all three"},
 	{"internal/app", []string{"api", "client", "domain", "events", "internal/config", "internal/crowd", "internal/recovery", "internal/verify", "lua", "migrations",
 		"store", "web", "workers"},
@@ -94,7 +94,7 @@ type library struct {
 var everywhere = []string{"*"}
 
 var libraries = []library{
-	{"github.com/labstack/echo", []string{"api", "pass/echopass"}, true, "HTTP routing is the API's own affair; echopass is for shops that have Echo"},
+	{"github.com/labstack/echo", []string{"api", "pass/echopass"}, false, "HTTP routing is the API's own affair; echopass is for shops that have Echo"},
 	{"github.com/olahol/melody", []string{"api"}, false, "its traps are fenced in one wrapper"},
 	{"github.com/gorilla/websocket", []string{"api", "client", "bench"}, true, "servers use it through melody; only clients dial"},
 	{"github.com/golang-jwt/jwt", []string{"api", "pass", "internal/app", "internal/crowd", "cmd/foyer"}, true, "passes are signed and checked in pass; tokens are judged in one place and minted by dev mode and the token command"},
