@@ -47,6 +47,7 @@ type Notification struct {
 	RoomID  domain.RoomID        `json:"roomId,omitempty"`  // CHAT_MESSAGE, CHAT_READ
 	Message *domain.ChatMessage  `json:"message,omitempty"` // CHAT_MESSAGE
 	Read    []domain.ReadPointer `json:"read,omitempty"`    // CHAT_READ: pointers in RoomID that moved
+	Gone    []domain.PersonID    `json:"gone,omitempty"`    // CHAT_READ: members no more, who read RoomID no longer
 }
 
 // PlaceFact is where somebody stands after a step of their own.
