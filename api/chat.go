@@ -69,9 +69,11 @@ func (s *Server) leaveRoom(c echo.Context, who Identity) error {
 	if err != nil {
 		return err
 	}
-	if err := s.deps.Store.RemoveMember(c.Request().Context(), room, who.Person); err != nil {
+	ctx := c.Request().Context()
+	if err := s.deps.Store.RemoveMember(ctx, room, who.Person); err != nil {
 		return err
 	}
+	s.admissions.tell(ctx, events.Notification{Event: events.EventChatRead, RoomID: room, Gone: []domain.PersonID{who.Person}})
 	return c.NoContent(http.StatusNoContent)
 }
 

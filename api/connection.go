@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type connection struct {
 	socket   *socket
 	hub      *Hub
 	limiter  *rate.Limiter
+	until    time.Time // when the socket is to be opened anew
 	// life ends with the socket; it bounds what is done on the client's behalf.
 	life context.Context
 	end  context.CancelFunc
@@ -51,6 +53,7 @@ type connection struct {
 	out       outbox
 	inFlight  bool
 	sentAt    time.Time // when the last frame was handed to the socket
+	severed   bool      // cut for taking no bytes
 	badFrames int
 	interests []interest
 	follows   map[domain.ShowID]*follow
@@ -65,6 +68,9 @@ func newConnection(h *Hub, who Identity, s *socket, life context.Context) *conne
 		limiter: rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
 		since:   time.Now(),
 	}
+	// Sockets are not balanced as requests are: after a restart those who survived
+	// would keep all of them. A bounded life, of a length of its own, levels them out.
+	c.until = c.since.Add(h.config.lifeAtMost/2 + rand.N(h.config.lifeAtMost/2))
 	c.life, c.end = context.WithCancel(life)
 	return c
 }
@@ -189,17 +195,21 @@ func (c *connection) sweep(now time.Time) {
 	slow := c.inFlight && now.Sub(c.sentAt) > config.slowAfter
 	stuck := c.stage == stageClosing && now.Sub(c.since) > config.closeWait
 	over := c.stage < stageClosing && now.After(c.identity.Expires.Add(config.tokenGrace))
-	if !slow && !over && c.stage == stageLive && !c.inFlight && now.Sub(c.sentAt) >= config.heartbeat {
+	if !over && c.stage == stageLive && !c.inFlight && now.Sub(c.sentAt) >= config.heartbeat {
 		c.out.put(laneControl, c.heartbeat(now))
 		c.flush()
 	}
+	cut := (slow || stuck) && !c.severed
+	c.severed = c.severed || cut
 	c.mu.Unlock()
 	switch {
-	case slow || stuck:
+	case cut:
 		c.hub.metrics.slow.Inc()
 		c.socket.cut()
 	case over:
 		c.close(closeTokenExpired, "token expired")
+	case now.After(c.until):
+		c.close(closeRestart, c.hub.restartReason(1))
 	}
 }
 

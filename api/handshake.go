@@ -121,8 +121,8 @@ func (h *Hub) originAllowed(r *http.Request) bool {
 	default:
 		return false
 	}
-	if len(h.config.origins) > 0 {
-		return slices.Contains(h.config.origins, origins[0])
+	if slices.Contains(h.config.origins, origins[0]) {
+		return true
 	}
 	// Behind a proxy that ends TLS the server's own scheme is not to be known;
 	// the host is what tells one site from another.
@@ -168,5 +168,6 @@ func (h *Hub) reserve(who Identity) error {
 	}
 	h.reserved++
 	h.persons[who.Person]++
+	h.sockets.enter()
 	return nil
 }

@@ -126,7 +126,7 @@ func TestOrigins(t *testing.T) {
 		{"a prefix", listed, []string{"https://tickets.example.evil"}, false},
 		{"opaque", listed, []string{"null"}, false},
 		{"two", listed, []string{"https://tickets.example", "https://evil.example"}, false},
-		{"own when others are listed", listed, []string{"http://" + listed.http.Listener.Addr().String()}, false},
+		{"own when others are listed", listed, []string{"http://" + listed.http.Listener.Addr().String()}, true},
 		{"own", same, []string{"http://" + own}, true},
 		{"own behind TLS", same, []string{"https://" + own}, true},
 		{"foreign", same, []string{"https://tickets.example"}, false},
@@ -296,6 +296,17 @@ func TestTokenExpiryEndsSocket(t *testing.T) {
 	status, refusal, _ := w.refusedDial("", http.Header{"Authorization": {"Bearer " + expired}})
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Equal(t, codeTokenExpired, refusal, "so that a page gets a new token instead of trying the dead one again")
+}
+
+// R46: after a rolling restart the first process up keeps all sockets. Each ends
+// after a time of its own, with the window of a restart.
+func TestLifeOfSocketIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) { c.lifeAtMost = 200 * time.Millisecond })
+	page, _ := w.open("one")
+	code, reason := page.ended()
+	require.Equal(t, closeRestart, code)
+	require.Contains(t, reason, "retryMs=")
 }
 
 // R14, R16: connecting and closing in numbers leaves nothing behind: no socket, no

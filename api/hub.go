@@ -18,7 +18,7 @@ import (
 
 // hubConfig are the limits and times of sockets. A zero field means its default.
 type hubConfig struct {
-	origins []string // exact origins that pages may connect from; empty: the server's own
+	origins []string // exact origins of other sites that pages may connect from
 
 	maxSockets          int     // of this process; 10,000
 	maxPerPerson        int     // 5
@@ -36,6 +36,7 @@ type hubConfig struct {
 	closeWait       time.Duration // for a client to take the closing frame; 5 s
 	heartbeat       time.Duration // silence broken by a HEARTBEAT; 15 s
 	sweepEvery      time.Duration // 1 s
+	lifeAtMost      time.Duration // of a socket, less up to a half; 1 h
 	tokenGrace      time.Duration // a socket outlives its token by; 25 s
 	ticketLife      time.Duration // 30 s
 	frameTime       time.Duration // for what one client frame asks for; 5 s
@@ -71,6 +72,7 @@ func (c hubConfig) withDefaults() hubConfig {
 	c.closeWait = cmp.Or(c.closeWait, 5*time.Second)
 	c.heartbeat = cmp.Or(c.heartbeat, 15*time.Second)
 	c.sweepEvery = cmp.Or(c.sweepEvery, time.Second)
+	c.lifeAtMost = cmp.Or(c.lifeAtMost, time.Hour)
 	c.tokenGrace = cmp.Or(c.tokenGrace, 25*time.Second)
 	c.ticketLife = cmp.Or(c.ticketLife, 30*time.Second)
 	c.frameTime = cmp.Or(c.frameTime, 5*time.Second)
@@ -250,6 +252,7 @@ func (h *Hub) ended(c *connection) {
 
 func (h *Hub) free(person domain.PersonID) {
 	h.reserved--
+	h.sockets.leave()
 	if h.persons[person]--; h.persons[person] <= 0 {
 		delete(h.persons, person)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"foyer/domain"
@@ -345,6 +346,11 @@ func (h *Hub) notifyChat(n events.Notification) {
 		frames = append(frames, chatReadPending(n.RoomID, chatReadFrame{Person: pointer.PersonID, Name: pointer.Name, UpTo: pointer.UpTo}, n.At))
 	}
 	for _, c := range listeners {
+		if slices.Contains(n.Gone, c.identity.Person) {
+			c.dropTopic(chatTopic(n.RoomID))
+			h.close(c, topicName{topicChat, string(n.RoomID)})
+			continue
+		}
 		c.offerChat(n.RoomID, frames)
 	}
 }

@@ -50,7 +50,8 @@ func (r *registry) shard(i interest) *shard {
 	return &r.shards[maphash.Comparable(r.seed, i)%shardCount]
 }
 
-// add lets a connection hear of something; adding twice changes nothing.
+// add lets a connection hear of something. The connection sees to it that it adds
+// an interest once.
 func (r *registry) add(i interest, c *connection) { r.shard(i).add(i, c) }
 
 // remove takes an interest back; it does not matter whether it was there.
@@ -66,9 +67,7 @@ func (s *shard) add(i interest, c *connection) {
 	if s.members == nil {
 		s.members = map[interest][]*connection{}
 	}
-	if !slices.Contains(s.members[i], c) {
-		s.members[i] = append(s.members[i], c)
-	}
+	s.members[i] = append(s.members[i], c)
 }
 
 func (s *shard) remove(i interest, c *connection) {

@@ -68,7 +68,8 @@ const (
 type sockets struct {
 	melody *melody.Melody
 	events socketEvents
-	open   sync.WaitGroup
+	// open counts sockets from when a handshake is let in until its socket is gone.
+	open sync.WaitGroup
 }
 
 // connectionKey is the one key that is ever in a session's keys. It is set at the
@@ -125,12 +126,18 @@ func (s *sockets) guard(session *melody.Session, callback func(*connection)) {
 	callback(c)
 }
 
-// serve runs one socket until it is gone, then calls ended. The connection has
-// been taken over from the HTTP server already: what the server kept for the
-// request (buffers, a deep stack) is free while the socket lives, which halves
-// the memory of an idle one.
+// enter counts a socket that is about to be served; leave must follow.
+func (s *sockets) enter() { s.open.Add(1) }
+
+// leave counts a socket that is gone, or never came about.
+func (s *sockets) leave() { s.open.Done() }
+
+// serve runs one socket until it is gone, then calls ended, which must leave. The
+// connection has been taken over from the HTTP server already: what the server kept
+// for the request (buffers, a deep stack) is free while the socket lives, which
+// halves the memory of an idle one.
 func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
-	s.open.Go(func() {
+	go func() { // stop waits for it, by what enter counts
 		defer ended()
 		defer c.socket.cut()
 		defer func() {
@@ -140,11 +147,11 @@ func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
 		}()
 		// A failed upgrade has nobody left to tell: the client's end is cut.
 		_ = s.melody.HandleRequestWithKeys(&takenOver{conn: c.socket}, trimmed(r), map[string]any{connectionKey: c})
-	})
+	}()
 }
 
 // stop waits until every socket is gone and ends melody's goroutine. No socket
-// may be opened meanwhile: melody.Close leaves handlers blocked otherwise.
+// may enter any more: melody.Close leaves handlers blocked otherwise.
 func (s *sockets) stop() {
 	s.open.Wait()
 	_ = s.melody.Close()

@@ -209,7 +209,7 @@ func TestPanicInOtherCallbacks(t *testing.T) {
 func TestSlowClientBesideHealthyOnes(t *testing.T) {
 	t.Parallel()
 	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
-		c.slowAfter, c.writeWait = 100*time.Millisecond, time.Hour
+		c.slowAfter, c.writeWait = 500*time.Millisecond, time.Hour
 		c.tap = nil // thousands of frames are needed to fill the kernel's buffers
 	})
 	w.join("slow", "healthy")

@@ -319,6 +319,11 @@ func TestChatIsHeard(t *testing.T) {
 	w.hub.Gap("test")
 	page.await(events.EventChatMessage, func(f told) bool { return strings.Contains(f.raw, "lost on its way") })
 
+	// K8: who is no member any more hears no more, also on a socket opened before.
+	w.hub.Notify(events.Notification{Event: events.EventChatRead, RoomID: room, Gone: []domain.PersonID{"two"}})
+	w.say(room, "one", "after leaving")
+	page.send("subscribe", "topic", chatTopic(room)) // still a member in SQL, in this test
+	page.await(events.EventChatRead)
 	page.send("unsubscribe", "topic", chatTopic(room))
 	page.settle(w)
 	w.say(room, "one", "after leaving")
