@@ -26,12 +26,14 @@ const (
 	RoleAPI     Role = "api"
 	RoleWorker  Role = "worker"
 	RoleMigrate Role = "migrate"
+	RoleTool    Role = "tool"    // a command of the operator's, on Redis and SQL
+	RoleLetters Role = "letters" // the same, on Redis alone
 )
 
 // Flags are the settings as text, with the names, defaults and help that the
 // command line shows. A variable that is set but empty means its default.
 type Flags struct {
-	HTTPAddr         string `env:"FOYER_HTTP_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Listen address; port 0 picks one and prints it."`
+	HTTPAddr         string `env:"FOYER_HTTP_ADDR" default:"127.0.0.1:8080" help:"Listen address; port 0 picks one and prints it."`
 	MetricsAddr      string `env:"FOYER_METRICS_ADDR" default:"" placeholder:"HOST:PORT" help:"Where a worker serves /healthz, /readyz and /metrics; empty: nowhere."`
 	RedisURL         string `env:"FOYER_REDIS_URL" default:"" placeholder:"URL" help:"redis://, rediss://, redis+sentinel://HOST,HOST/MASTER, or several hosts for a Cluster; empty: embedded, only in dev."`
 	DatabaseURL      string `env:"FOYER_DATABASE_URL" default:"" placeholder:"URL" help:"postgres:// or sqlite:PATH; empty: an embedded SQLite file, only in dev."`
@@ -40,18 +42,21 @@ type Flags struct {
 	JWKS             string `env:"FOYER_JWKS" default:"" placeholder:"FILE|URL" help:"Keys of RS256, ES256 or EdDSA identity tokens."`
 	SigningKey       string `env:"FOYER_SIGNING_KEY" default:"" placeholder:"HEX" help:"Key of the admission pass: 64 hex digits, the same for every api process."`
 	AllowedOrigins   string `env:"FOYER_ALLOWED_ORIGINS" default:"" placeholder:"ORIGIN,..." help:"Exact origins for sockets and CORS; empty: same origin."`
-	Tick             string `env:"FOYER_TICK" default:"1s" placeholder:"DURATION" help:"Admission backstop interval."`
-	Consumers        string `env:"FOYER_CONSUMERS" default:"1" placeholder:"N" help:"Readers per consumer group in a worker process."`
-	Groups           string `env:"FOYER_GROUPS" default:"admission,booking,chat" placeholder:"GROUP,..." help:"Which groups a worker process reads."`
-	NotifyPartitions string `env:"FOYER_NOTIFY_PARTITIONS" default:"1" placeholder:"N" help:"Pub/Sub partitions; the same for every process."`
-	LogLevel         string `env:"FOYER_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error."`
-	LogFormat        string `env:"FOYER_LOG_FORMAT" default:"text" placeholder:"FORMAT" help:"text or json."`
+	Tick             string `env:"FOYER_TICK" default:"1s" help:"Admission backstop interval."`
+	Consumers        string `env:"FOYER_CONSUMERS" default:"1" help:"Readers per consumer group in a worker process."`
+	Groups           string `env:"FOYER_GROUPS" default:"admission,booking,chat" help:"Which groups a worker process reads."`
+	ReclaimIdle      string `env:"FOYER_RECLAIM_IDLE" default:"30s" help:"Silence after which a worker's commands are given to others; the same for every worker. A handler may take longer: a living worker is not silent."`
+	NotifyPartitions string `env:"FOYER_NOTIFY_PARTITIONS" default:"1" help:"Pub/Sub partitions; the same for every process."`
+	LogLevel         string `env:"FOYER_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	LogFormat        string `env:"FOYER_LOG_FORMAT" default:"text" help:"text or json."`
 }
 
 // Limits of the settings.
 const (
 	MinTick       = 50 * time.Millisecond
 	MaxTick       = time.Minute
+	MinReclaim    = time.Second
+	MaxReclaim    = 30 * time.Minute
 	MaxConsumers  = 256
 	MaxPartitions = 64
 )
@@ -74,6 +79,7 @@ type Config struct {
 	Tick             time.Duration
 	Consumers        int
 	Groups           []string
+	ReclaimIdle      time.Duration
 	NotifyPartitions int
 	LogLevel         slog.Level
 	LogFormat        string
@@ -99,6 +105,7 @@ func (f Flags) Load(role Role) (Config, error) {
 		Tick:             interval(&p, "FOYER_TICK", or(f.Tick, "1s"), MinTick, MaxTick),
 		Consumers:        number(&p, "FOYER_CONSUMERS", or(f.Consumers, "1"), 1, MaxConsumers),
 		Groups:           groups(&p, or(f.Groups, strings.Join(knownGroups, ","))),
+		ReclaimIdle:      interval(&p, "FOYER_RECLAIM_IDLE", or(f.ReclaimIdle, "30s"), MinReclaim, MaxReclaim),
 		NotifyPartitions: number(&p, "FOYER_NOTIFY_PARTITIONS", or(f.NotifyPartitions, "1"), 1, MaxPartitions),
 		LogFormat:        oneOf(&p, "FOYER_LOG_FORMAT", or(f.LogFormat, "text"), "text", "json"),
 	}
@@ -116,7 +123,7 @@ func (c Config) require(p *problems) {
 	if c.Role == RoleDev {
 		return
 	}
-	if c.DatabaseURL == "" {
+	if c.DatabaseURL == "" && c.Role != RoleLetters {
 		p.add("FOYER_DATABASE_URL", "is required")
 	}
 	if c.Role == RoleMigrate {

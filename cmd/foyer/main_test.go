@@ -1,0 +1,72 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/require"
+
+	"foyer/internal/config"
+)
+
+// foyer runs one command line as the binary would.
+func foyer(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, problems strings.Builder
+	status = run(t.Context(), args, &out, &problems)
+	return status, out.String(), problems.String()
+}
+
+func TestHelpListsEverySettingWithItsDefault(t *testing.T) {
+	status, help, _ := foyer(t, "help")
+	require.Equal(t, exitOK, status)
+	flags := reflect.TypeFor[config.Flags]()
+	for i := range flags.NumField() {
+		tag := flags.Field(i).Tag
+		require.Contains(t, help, tag.Get("env"))
+		require.Contains(t, help, tag.Get("default"))
+	}
+	for _, command := range []string{"dev", "api", "worker", "migrate", "token", "version"} {
+		require.Contains(t, help, "\n  "+command)
+	}
+}
+
+func TestWhatIsWrongIsSaidAndIsAStatus(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown command": {"dance"},
+		"unknown flag":    {"dev", "--dance"},
+		"bad setting":     {"dev", "--tick", "soon"},
+		"missing all":     {"api"},
+		"bad crowd":       {"dev", "--crowd", "-1"},
+	} {
+		status, _, stderr := foyer(t, args...)
+		require.Equal(t, exitUsage, status, name)
+		require.True(t, strings.HasPrefix(stderr, "foyer: "), name)
+	}
+}
+
+func TestTokenIsWhatTheApiAccepts(t *testing.T) {
+	t.Setenv("FOYER_JWT_SECRET", "a secret")
+	status, out, _ := foyer(t, "token", "--sub", "ada", "--name", "Ada", "--roles", "operator", "--ttl", "1m")
+	require.Equal(t, exitOK, status)
+	token, err := jwt.Parse(strings.TrimSpace(out), func(*jwt.Token) (any, error) { return []byte("a secret"), nil },
+		jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())
+	require.NoError(t, err)
+	claims, ok := token.Claims.(jwt.MapClaims)
+	require.True(t, ok)
+	require.Equal(t, "ada", claims["sub"])
+	require.Equal(t, []any{"operator"}, claims["roles"])
+
+	t.Setenv("FOYER_JWT_SECRET", "")
+	status, _, stderr := foyer(t, "token", "--sub", "ada")
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, stderr, "FOYER_JWT_SECRET")
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	status, out, _ := foyer(t, "version")
+	require.Equal(t, exitOK, status)
+	require.True(t, strings.HasPrefix(out, "foyer "))
+}
