@@ -2,9 +2,13 @@ package lua
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"foyer/domain"
 )
@@ -146,8 +150,11 @@ func auditedHold(value string) AuditedHold {
 // started again or another took over. It is empty where the server does not tell.
 func (s *Steps) ServerRun(ctx context.Context) (string, error) {
 	text, err := s.rdb.Info(ctx, "server").Result()
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return "", nil // the embedded server has no such section
+	}
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("ask redis for its run: %w", err)
 	}
 	for line := range strings.Lines(text) {
 		if run, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {

@@ -166,6 +166,9 @@ func TestServerRun(t *testing.T) {
 	again, err := onReal.ServerRun(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, first, again)
+	none, err := New(embedded(t)).ServerRun(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, none)
 }
 
 // The clock goes back by an hour, as after a failover to a server that is behind:

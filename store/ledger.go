@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,10 +19,11 @@ type Ledger struct {
 	Handled  []HandledCommand
 }
 
-// LedgerBooking is a booking with its age by the database's clock.
+// LedgerBooking is a booking with its ages by the database's clock.
 type LedgerBooking struct {
 	domain.Booking
-	Age time.Duration
+	Age     time.Duration // since it was made
+	Decided time.Duration // since it was decided, or cancelled; 0 while it is PENDING
 }
 
 // HandledCommand is a command that has had its effect.
@@ -45,7 +47,11 @@ func (db *DB) Ledger(ctx context.Context, id domain.ShowID) (Ledger, error) {
 		sql: `SELECT ` + bookingColumns + `, ` + db.engine.now() + ` FROM bookings WHERE show_id = $1`, args: []any{id},
 		row: func(scan scanner) error {
 			b, err := scanBooking(func(dest ...any) error { return scan(append(dest, &now)...) })
-			l.Bookings[b.BookingID] = LedgerBooking{Booking: b, Age: now.time().Sub(b.CreatedAt)}
+			entry := LedgerBooking{Booking: b, Age: now.time().Sub(b.CreatedAt)}
+			if last := cmp.Or(b.CancelledAt, b.DecidedAt); last != nil {
+				entry.Decided = now.time().Sub(*last)
+			}
+			l.Bookings[b.BookingID] = entry
 			return err
 		},
 	}

@@ -26,13 +26,16 @@ const (
 
 // commandLine is everything that can be asked of the binary.
 type commandLine struct {
-	Dev     devCommand     `cmd:"" help:"Run everything in one process, with embedded servers where none is named. For trying out, never for a sale."`
-	API     apiCommand     `cmd:"" name:"api" help:"Serve HTTP and sockets."`
-	Worker  workerCommand  `cmd:"" help:"Consume commands: admission, booking, chat."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Token   tokenCommand   `cmd:"" help:"Mint an identity token with FOYER_JWT_SECRET."`
-	Version versionCommand `cmd:"" help:"Print the version."`
-	Help    helpCommand    `cmd:"" help:"List all commands, settings and defaults."`
+	Dev         devCommand         `cmd:"" help:"Run everything in one process, with embedded servers where none is named. For trying out, never for a sale."`
+	API         apiCommand         `cmd:"" name:"api" help:"Serve HTTP and sockets."`
+	Worker      workerCommand      `cmd:"" help:"Consume commands: admission, booking, chat."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
+	Verify      verifyCommand      `cmd:"" help:"Hold shows against what Foyer promises, across Redis, the streams and SQL."`
+	Rebuild     rebuildCommand     `cmd:"" help:"Bring shows in Redis to what SQL has sold, and take up pending bookings."`
+	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"List, show, requeue or drop commands that were given up on."`
+	Token       tokenCommand       `cmd:"" help:"Mint an identity token with FOYER_JWT_SECRET."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
+	Help        helpCommand        `cmd:"" help:"List all commands, settings and defaults."`
 }
 
 // usageError is what the caller can mend: exit status 2 and no more than its text.

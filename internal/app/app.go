@@ -15,10 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 
-	"foyer/domain"
 	"foyer/events"
 	"foyer/internal/config"
-	"foyer/internal/recovery"
 	"foyer/lua"
 	"foyer/store"
 )
@@ -65,9 +63,7 @@ func New(ctx context.Context, settings config.Config, log *slog.Logger) (_ *App,
 	if err := a.openStore(ctx); err != nil {
 		return nil, err
 	}
-	a.steps = lua.New(a.commands, lua.WithLoader(func(ctx context.Context, show domain.ShowID) error {
-		return recovery.Load(ctx, a.store, a.steps, show, a.log)
-	}))
+	a.openSteps()
 	if err := a.openEvents(); err != nil {
 		return nil, err
 	}

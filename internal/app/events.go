@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +22,13 @@ func (a *App) openEvents() error {
 	return nil
 }
 
+// A silent worker's commands are looked for a few times within the silence that
+// counts, and at least every few seconds.
+const (
+	reclaimSweeps   = 6
+	maxReclaimSweep = 5 * time.Second
+)
+
 // newConsumer makes the consumer of the role's groups, with clients of its own.
 func (a *App) newConsumer(handlers events.Handlers) (*events.Consumer, error) {
 	consumer, err := events.NewConsumer(events.ConsumerConfig{
@@ -31,6 +39,7 @@ func (a *App) newConsumer(handlers events.Handlers) (*events.Consumer, error) {
 			return a.redis.commands()
 		},
 		Groups: a.config.Groups, Consumers: a.config.Consumers, Log: a.log, Metrics: a.metrics,
+		Timing: events.Timing{Idle: a.config.ReclaimIdle, Sweep: min(a.config.ReclaimIdle/reclaimSweeps, maxReclaimSweep)},
 	}, handlers)
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)

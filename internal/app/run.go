@@ -196,6 +196,7 @@ func (a *App) work(ctx context.Context, w *workers.Workers, consumer *events.Con
 	beside.Go(func() { w.Serve(serving) })
 	beside.Go(func() { w.Tick(ctx) })
 	beside.Go(func() { w.Sweep(ctx) })
+	beside.Go(func() { a.rebuilder().Watch(ctx) })
 	var metricsErr error
 	beside.Go(func() {
 		if metricsErr = a.serveMetrics(ctx); metricsErr != nil {

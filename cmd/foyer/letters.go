@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"foyer/internal/app"
+	"foyer/internal/config"
+)
+
+// deadLettersCommand is about commands that were given up on.
+type deadLettersCommand struct {
+	List    listLettersCommand   `cmd:"" help:"List the latest, newest first."`
+	Show    showLetterCommand    `cmd:"" help:"Print one whole."`
+	Requeue requeueLetterCommand `cmd:"" help:"Put commands back on their stream, under their old command ids: their effect still happens once."`
+	Drop    dropLetterCommand    `cmd:"" help:"Remove dead letters for good."`
+}
+
+type listLettersCommand struct {
+	config.Flags `embed:""`
+	Stream       string `placeholder:"STREAM" help:"Only those of one stream."`
+	Limit        int    `default:"100" help:"At most so many of each stream, up to 1000."`
+	JSON         bool   `name:"json" help:"Print one JSON document a line."`
+}
+
+func (c listLettersCommand) Run(ctx context.Context, out io.Writer) error {
+	if c.Limit < 1 || c.Limit > maxListedLetters {
+		return usageError{fmt.Errorf("--limit must be from 1 to %d", maxListedLetters)}
+	}
+	tools, err := openTools(ctx, c.Flags, config.RoleLetters)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	letters, err := tools.DeadLetters().List(ctx, c.Stream, c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		for _, letter := range letters {
+			err = errors.Join(err, json.NewEncoder(out).Encode(letter))
+		}
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "STREAM\tID\tDIED\tTYPE\tCOMMAND\tTRIES\tREASON\tLAST ERROR")
+	for _, l := range letters {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			l.Stream, l.ID, l.At.Format(time.RFC3339), printable(l.Type), printable(string(l.CommandID)), l.Deliveries, l.Reason, brief(l.LastError))
+	}
+	return table.Flush()
+}
+
+// maxListedLetters bounds a list of dead letters, for each stream.
+const maxListedLetters = 1000
+
+// maxBrief is how much of an error a table shows, in characters.
+const maxBrief = 80
+
+func brief(text string) string {
+	short := []rune(printable(text))
+	if len(short) > maxBrief {
+		return string(short[:maxBrief-1]) + "…"
+	}
+	return string(short)
+}
+
+// printable keeps what stands in an entry, which anybody may have written, from
+// moving the cursor of the operator's terminal.
+func printable(text string) string {
+	safe := []rune(text)
+	for i, r := range safe {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			safe[i] = ' '
+		}
+	}
+	return string(safe)
+}
+
+// lettersArguments name dead letters of one stream.
+type lettersArguments struct {
+	config.Flags `embed:""`
+	Stream       string   `arg:"" help:"Stream that the command was on, such as commands.booking."`
+	IDs          []string `arg:"" name:"id" help:"Ids of dead letters."`
+}
+
+type showLetterCommand struct {
+	lettersArguments `embed:""`
+	JSON             bool `name:"json" help:"Print one JSON document a line."`
+}
+
+func (c showLetterCommand) Run(ctx context.Context, out io.Writer) error {
+	tools, err := openTools(ctx, c.Flags, config.RoleLetters)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	var failed []error
+	for _, id := range c.IDs {
+		letter, err := tools.DeadLetters().Get(ctx, c.Stream, id)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s %s: %w", c.Stream, id, err))
+			continue
+		}
+		if c.JSON {
+			failed = append(failed, json.NewEncoder(out).Encode(letter))
+			continue
+		}
+		fmt.Fprintf(out, "stream       %s\nid           %s\ndied         %s\ncommand      %s\ntype         %s\nreason       %s\ntries        %d\nfirst error  %s\nlast error   %s\norigin       %s\n",
+			letter.Stream, letter.ID, letter.At.Format(time.RFC3339Nano), printable(string(letter.CommandID)), printable(letter.Type), letter.Reason,
+			letter.Deliveries, printable(letter.FirstError), printable(letter.LastError), letter.OriginID)
+		for _, field := range slices.Sorted(maps.Keys(letter.Fields)) {
+			fmt.Fprintf(out, "  %s = %s\n", printable(field), printable(letter.Fields[field]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// actArguments are those of a command that an operator answers for.
+type actArguments struct {
+	lettersArguments `embed:""`
+	Operator         string `env:"FOYER_OPERATOR" placeholder:"NAME" help:"Who does this, for the log; by default the user of the operating system."`
+}
+
+type requeueLetterCommand struct {
+	actArguments `embed:""`
+}
+
+func (c requeueLetterCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.act(ctx, out, "requeued", func(tools *app.Tools, id string) error { return tools.DeadLetters().Requeue(ctx, c.Stream, id) })
+}
+
+type dropLetterCommand struct {
+	actArguments `embed:""`
+}
+
+func (c dropLetterCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.act(ctx, out, "dropped", func(tools *app.Tools, id string) error { return tools.DeadLetters().Drop(ctx, c.Stream, id) })
+}
+
+// act does one thing to each dead letter, and writes down who did it to what: one
+// line for each that was done, at a level that every setting shows.
+func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(tools *app.Tools, id string) error) error {
+	who, err := c.operator()
+	if err != nil {
+		return usageError{err}
+	}
+	settings, err := c.Load(config.RoleLetters)
+	if err != nil {
+		return usageError{err}
+	}
+	log := newLogger(settings)
+	tools, err := app.OpenTools(ctx, settings, log)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	var failed []error
+	for _, id := range c.IDs {
+		letter, err := tools.DeadLetters().Get(ctx, c.Stream, id)
+		if err == nil {
+			err = do(tools, id)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s %s: %w", c.Stream, id, err))
+			continue
+		}
+		log.Log(ctx, settings.LogLevel, "operator acted on a dead letter", "action", "dead letter "+done, "stream", c.Stream, "entry_id", id,
+			"command_id", letter.CommandID, "reason", letter.Reason, "by", who)
+		fmt.Fprintf(out, "%s %s: %s\n", c.Stream, id, done)
+	}
+	return errors.Join(failed...)
+}
+
+// operator is who answers for what is done.
+func (c actArguments) operator() (string, error) {
+	if c.Operator != "" {
+		return c.Operator, nil
+	}
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return name, nil
+	}
+	current, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("say who you are with --operator: %w", err)
+	}
+	return current.Username, nil
+}
