@@ -63,7 +63,7 @@ func postgresURL(t testing.TB) string {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.postgres == nil {
-		server, err := newPostgres()
+		server, err := newPostgres(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,16 @@ func postgresURL(t testing.TB) string {
 	return shared.postgres.url
 }
 
-// postgres is a private server with durability off: it dies with the tests.
+// postgres is a private server. It forgets nothing when it is killed, unless it is
+// the shared one, which is only ever thrown away.
 type postgres struct {
-	url string
-	dir string
-	p   *process
+	url     string
+	dir     string
+	durable bool // a commit that was answered outlives the server's process
+	port    int  // the same at every start; 0 before the first
+	bin     string
+	owner   *syscall.Credential // whom it runs as, where that is not this process's user
+	p       *process
 }
 
 func (s *postgres) close() {
@@ -84,7 +89,7 @@ func (s *postgres) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-func newPostgres() (*postgres, error) {
+func newPostgres(durable bool) (*postgres, error) {
 	initdb, err := program("initdb", "postgresql", postgresBinaries)
 	if err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func newPostgres() (*postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make postgres directory: %w", err)
 	}
-	s := &postgres{dir: dir}
+	s := &postgres{dir: dir, durable: durable, bin: filepath.Dir(initdb)}
 	if err := s.launch(initdb); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -102,28 +107,30 @@ func newPostgres() (*postgres, error) {
 }
 
 func (s *postgres) launch(initdb string) error {
-	owner, err := s.owner()
-	if err != nil {
+	var err error
+	if s.owner, err = s.runAs(); err != nil {
 		return err
 	}
-	data := filepath.Join(s.dir, "data")
-	cmd := exec.Command(initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd := exec.Command(initdb, "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	cmd.Dir = s.dir
-	cmd.SysProcAttr = childAttributes(owner, syscall.SIGKILL)
+	cmd.SysProcAttr = childAttributes(s.owner, syscall.SIGKILL)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	for range startAttempts {
-		if err = s.run(filepath.Join(filepath.Dir(initdb), "postgres"), data, owner); err == nil {
+		if err = s.run(); err == nil {
 			return nil
 		}
+		s.port = 0 // somebody may have taken it
 	}
 	return err
 }
 
-// owner is whom the server runs as, and gives them the directory: PostgreSQL
+func (s *postgres) data() string { return filepath.Join(s.dir, "data") }
+
+// runAs is whom the server runs as, and gives them the directory: PostgreSQL
 // refuses to run as root. It is nil when this process is not root.
-func (s *postgres) owner() (*syscall.Credential, error) {
+func (s *postgres) runAs() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -144,21 +151,25 @@ func (s *postgres) owner() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-func (s *postgres) run(program, data string, owner *syscall.Credential) error {
-	port, err := freePort()
-	if err != nil {
-		return err
+// run starts the server, on its old port where it had one.
+func (s *postgres) run() (err error) {
+	if s.port == 0 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
 	}
 	args := []string{
-		"-D", data, "-k", s.dir, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-N", strconv.Itoa(maxConnections),
-		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+		"-D", s.data(), "-k", s.dir, "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-N", strconv.Itoa(maxConnections), "-c", "fsync=off",
+	}
+	if !s.durable {
+		args = append(args, "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 	}
 	logFile := filepath.Join(s.dir, "postgres.log")
-	p, err := start(program, args, owner, syscall.SIGQUIT, logFile)
+	p, err := start(filepath.Join(s.bin, "postgres"), args, s.owner, syscall.SIGQUIT, logFile)
 	if err != nil {
 		return err
 	}
-	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.port)
 	err = p.ready(logFile, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.url)
 		if err != nil {
