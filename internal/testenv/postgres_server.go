@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,9 +36,20 @@ func StartPostgres(t testing.TB) *PostgresServer {
 	return &PostgresServer{URL: strings.Replace(server.url, "/postgres?", "/"+name+"?", 1), Addr: addr, t: t, postgres: server}
 }
 
-// Kill ends the server as a crash would, and returns when its process is gone; those
-// that served connections end soon after it.
-func (s *PostgresServer) Kill() { s.postgres.p.stop(syscall.SIGKILL) }
+// Kill ends the server as a crash would, with all of its processes, and returns when
+// it is gone.
+func (s *PostgresServer) Kill() {
+	pid := strconv.Itoa(s.postgres.p.cmd.Process.Pid)
+	// Stopped first, it can neither tend to its children nor start any.
+	s.postgres.p.signal(syscall.SIGSTOP)
+	children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children") // only Linux tells; elsewhere they end soon by themselves
+	for child := range strings.FieldsSeq(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	s.postgres.p.stop(syscall.SIGKILL)
+}
 
 // Restart starts the server again with its old address and files. It waits for what
 // the crash has left to go: a server refuses to start beside its own remains.
