@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,6 +112,9 @@ func (s *postgres) launch(initdb string) error {
 	if s.owner, err = s.runAs(); err != nil {
 		return err
 	}
+	// The kernel's death signal follows the thread that forked; see process.own.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := exec.Command(initdb, "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = childAttributes(s.owner, syscall.SIGKILL)
