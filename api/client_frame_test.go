@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,4 +127,25 @@ func TestJoinWithoutAnswerTellsNoPlace(t *testing.T) {
 	require.Empty(t, page.of(events.EventAdmission))
 	require.Empty(t, w.hub.registry.find(showInterest(w.show.ID)), "who did not get in does not follow the show")
 	require.Equal(t, http.StatusServiceUnavailable, problemFor(errRedisAway).Status)
+}
+
+// A socket that is closed with bytes of the client unread is reset by the kernel,
+// and a reset can overtake the closing frame, so that the client never learns why.
+// The goodbye is waited for instead: after the frame comes a plain end.
+func TestGoodbyeIsNotReset(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	for range 20 {
+		conn := w.tryDial("one")
+		require.NotNil(t, conn)
+		line := conn.NetConn()
+		const size = 60_000
+		frame := append([]byte{0x81, 0x80 | 126, size >> 8, size & 0xff, 0, 0, 0, 0}, make([]byte, size)...)
+		_, err := line.Write(frame)
+		require.NoError(t, err)
+		rest, err := io.ReadAll(line)
+		require.NoError(t, err, "the line was reset")
+		require.Contains(t, string(rest), string([]byte{0x88, 2, websocket.CloseMessageTooBig >> 8, websocket.CloseMessageTooBig & 0xff}))
+		_ = conn.Close()
+	}
 }
