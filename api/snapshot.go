@@ -360,14 +360,12 @@ func (h *Hub) rereadRoom(ctx context.Context, room domain.RoomID) error {
 // describe is a place as HTTP answers it. It asks nobody: it runs while a
 // notification is routed.
 func (h *Hub) describe(p domain.Place, who Identity) placeView {
-	view := viewOf(p, h.book.grace(p.ShowID))
+	pass := ""
 	if p.Status == domain.StatusActive {
-		pass, err := h.deps.sign(p, who.Person)
-		if err != nil {
+		var err error
+		if pass, err = h.deps.sign(p, who.Person); err != nil {
 			h.deps.log.Error("pass was not signed", "request_id", p.RequestID, "error", err)
-			return view
 		}
-		view.Pass = &pass
 	}
-	return view
+	return viewPlace(p, h.book.grace(p.ShowID), pass)
 }
