@@ -28,6 +28,7 @@ type script struct {
 	reads   []string
 	writes  []string
 	returns []string // every code it may answer
+	source  string   // what is sent: keys by name, preludes, the file
 	run     *redis.Script
 }
 
@@ -75,7 +76,8 @@ func parseScript(name, text string) *script {
 		source.WriteString(readFile(preludePrefix + prelude))
 	}
 	source.WriteString(text)
-	s.run = redis.NewScript(source.String())
+	s.source = source.String()
+	s.run = redis.NewScript(s.source)
 	return s
 }
 
