@@ -81,12 +81,13 @@ func (c *Client) Leave(ctx context.Context, show domain.ShowID) error {
 	return err
 }
 
-// pollAttempts bounds the failures in a row after which a wait gives up.
-const pollAttempts = 5
+// pollAttempts bounds the failures in a row after which a wait gives up: with the
+// pauses of Retry, about a minute without a server.
+const pollAttempts = 12
 
 // WaitAdmission polls at the pace the server names until the person may claim, is
 // inside, or the place is over; that place is returned. A server that is away for
-// a moment does not end it.
+// less than a minute, as at a restart, does not end it.
 func (c *Client) WaitAdmission(ctx context.Context, show domain.ShowID) (Place, error) {
 	for {
 		var p Place

@@ -117,8 +117,8 @@ const (
 )
 
 // WaitBooking polls until a booking is no longer in any of the states unwanted,
-// which default to PENDING, and returns it. A server that is away for a moment
-// does not end it; bound it with ctx.
+// which default to PENDING, and returns it. A server that is away for less than a
+// minute, as at a restart, does not end it; bound it with ctx.
 func (c *Client) WaitBooking(ctx context.Context, booking domain.BookingID, unwanted ...domain.BookingStatus) (domain.Booking, error) {
 	if len(unwanted) == 0 {
 		unwanted = []domain.BookingStatus{domain.BookingPending}

@@ -31,7 +31,7 @@ type Config struct {
 	People  int           // at a time
 	Sockets int           // of those at most so many with a socket, the others poll; 1000
 
-	Arrive time.Duration // the first People come spread over this time; 20 s
+	Arrive time.Duration // the first People come spread over this time; 20 s, or 20 ms each if they are more than 1000
 	Think  time.Duration // average pause before each step; 3 s
 	Return time.Duration // average time after which somebody else comes for one who is done; 20 s
 
@@ -59,7 +59,7 @@ func Default(base string, show domain.ShowID, people int) Config {
 // withDefaults returns the configuration that a Config stands for.
 func (c Config) withDefaults() Config {
 	c.Sockets = max(0, cmp.Or(c.Sockets, defaultSockets))
-	c.Arrive = max(0, cmp.Or(c.Arrive, 20*time.Second))
+	c.Arrive = max(0, cmp.Or(c.Arrive, max(20*time.Second, time.Duration(c.People)*20*time.Millisecond)))
 	c.Think = max(0, cmp.Or(c.Think, 3*time.Second))
 	c.Return = max(0, cmp.Or(c.Return, 20*time.Second))
 	c.PollOnly = max(0, cmp.Or(c.PollOnly, 0.2))

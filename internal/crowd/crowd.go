@@ -18,8 +18,8 @@ import (
 const (
 	// httpConnections is shared by all people; who finds none free waits.
 	httpConnections = 64
-	// attempts of a step that a server which is away for a moment refuses.
-	attempts = 4
+	// attempts of a step that is safe to repeat: enough to sit a restart out.
+	attempts = 8
 	// worstReturn bounds how long people stay away from a show that has nothing
 	// for them, and from a server that does not answer.
 	worstReturn = time.Minute

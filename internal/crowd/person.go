@@ -125,7 +125,8 @@ func (p *person) vanish() error {
 }
 
 func (p *person) leave(ctx context.Context) error {
-	if err := p.client.Leave(ctx, p.crowd.Show); err != nil {
+	err := client.Retry(ctx, attempts, func(ctx context.Context) error { return p.client.Leave(ctx, p.crowd.Show) })
+	if err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	p.crowd.counts.left.Add(1)
@@ -137,7 +138,11 @@ func (p *person) shop(ctx context.Context, way door) error {
 	if !p.pause(ctx) {
 		return ctx.Err()
 	}
-	show, err := p.client.Show(ctx, p.crowd.Show)
+	var show client.Show
+	err := client.Retry(ctx, attempts, func(ctx context.Context) (err error) {
+		show, err = p.client.Show(ctx, p.crowd.Show)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("show: %w", err)
 	}
@@ -286,7 +291,11 @@ func (p *person) cancel(ctx context.Context, booking domain.BookingID) error {
 	if !rest(ctx, around(2*p.crowd.Return, p.rand)) {
 		return ctx.Err()
 	}
-	if _, err := p.client.CancelBooking(ctx, booking); err != nil {
+	err := client.Retry(ctx, attempts, func(ctx context.Context) error {
+		_, err := p.client.CancelBooking(ctx, booking)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
 	ctx, stop := context.WithTimeout(ctx, decideWithin)
