@@ -38,19 +38,24 @@ type RankKnots struct {
 
 // Rank returns the rank of a score: exact within the first RankDense, within
 // 1 % beyond. Somebody who joined after the sample stands behind everybody in it.
-func (k RankKnots) Rank(score int64) int64 {
+func (k RankKnots) Rank(score int64) int64 { return k.Ranker()(score) }
+
+// Ranker is Rank for many scores: what is the same for all of them is done once.
+func (k RankKnots) Ranker() func(score int64) int64 {
 	grid := RankGrid(k.Waiting)
-	if len(grid) == 0 || len(grid) != len(k.Scores) {
-		return 0
+	return func(score int64) int64 {
+		if len(grid) == 0 || len(grid) != len(k.Scores) {
+			return 0
+		}
+		i := sort.Search(len(k.Scores), func(i int) bool { return k.Scores[i] >= score })
+		switch {
+		case i == len(grid):
+			return k.Waiting + 1
+		case i == 0 || k.Scores[i] == score:
+			return grid[i]
+		}
+		low, high := k.Scores[i-1], k.Scores[i]
+		share := float64(score-low) / float64(high-low)
+		return grid[i-1] + max(1, int64(share*float64(grid[i]-grid[i-1])))
 	}
-	i := sort.Search(len(k.Scores), func(i int) bool { return k.Scores[i] >= score })
-	switch {
-	case i == len(grid):
-		return k.Waiting + 1
-	case i == 0 || k.Scores[i] == score:
-		return grid[i]
-	}
-	low, high := k.Scores[i-1], k.Scores[i]
-	share := float64(score-low) / float64(high-low)
-	return grid[i-1] + max(1, int64(share*float64(grid[i]-grid[i-1])))
 }
