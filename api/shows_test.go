@@ -212,3 +212,19 @@ func TestShowsAreApart(t *testing.T) {
 	require.Equal(t, "WAITING", e.call(somebody, "POST", one+"/admission", nil).is(http.StatusCreated).text("status"))
 	require.Equal(t, "ADMITTED", e.call(somebody, "POST", two+"/admission", nil).is(http.StatusCreated).text("status"))
 }
+
+// F1, F4: the start of a sale was taken in the zone of whoever typed it, or computed
+// on the other side of a change of clocks. An instant always says its offset; a time
+// without one is refused and never guessed.
+func TestATimeWithoutAnOffsetIsRefused(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	show := e.show(nil)
+	for _, given := range []any{"2031-10-26T02:30:00", "2031-10-26", "26.10.2031 02:30", "", 1950000000} {
+		e.call(e.operator, "PATCH", show, object{"closesAt": given}).fails(http.StatusBadRequest, codeMalformedBody)
+	}
+	// The hour that a change of clocks repeats is two instants.
+	first := e.call(e.operator, "PATCH", show, object{"closesAt": "2031-10-26T02:30:00+02:00"}).is(http.StatusOK).text("closesAt")
+	second := e.call(e.operator, "PATCH", show, object{"closesAt": "2031-10-26T02:30:00+01:00"}).is(http.StatusOK).text("closesAt")
+	require.Equal(t, []string{"2031-10-26T00:30:00Z", "2031-10-26T01:30:00Z"}, []string{first, second})
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -173,4 +175,22 @@ func TestTheDescriptionIsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text, e.call("", "GET", "/openapi.yaml", nil).is(http.StatusOK).body)
 	e.call("", "GET", "/asyncapi.yaml", nil).is(http.StatusOK)
+}
+
+// TestEveryCodeIsDescribed: a client switches over the codes, so the description
+// must list every one that the package can answer with, and none besides.
+func TestEveryCodeIsDescribed(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`(?m)^\s*code[A-Z]\w*\s*= "([A-Z_]+)"`)
+	var codes []any
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range declared.FindAllStringSubmatch(string(text), -1) {
+			codes = append(codes, match[1])
+		}
+	}
+	require.ElementsMatch(t, codes, loadSpec(t).at("components", "schemas", "Code", "enum"))
 }
