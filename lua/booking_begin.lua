@@ -20,7 +20,7 @@ if problem and problem[1] == 'IN_PROGRESS' then
   if other and not over(hold.begun + ABANDONED) then return problem end
   booking = hold.booking
 else
-  local refused = refusal(request) or problem
+  local refused = problem or refusal(request)
   if refused then return refused end
 end
 

@@ -12,7 +12,7 @@
 
 local request, id = ARGV[2], ARGV[3]
 local hold, problem = own_hold(request, id)
-local refused = refusal(request) or problem
+local refused = problem or refusal(request)
 if refused then return refused end
 
 hold.deadline = math.max(hold.deadline, math.min(now + show.hold_ms, hold.ceiling))

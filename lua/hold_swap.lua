@@ -14,7 +14,7 @@
 
 local request, id = ARGV[2], ARGV[3]
 local hold, problem = own_hold(request, id)
-local refused = refusal(request) or problem
+local refused = problem or refusal(request)
 if refused then return refused end
 
 local wanted = {unpack(ARGV, 4)}

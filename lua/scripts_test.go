@@ -214,6 +214,16 @@ func after(edit func(*domain.Show), play func(ctx context.Context, w *world) (an
 	})
 }
 
+// outlived plays for somebody whose session is over while their hold "long" lives.
+func outlived(play func(ctx context.Context, w *world) (any, error)) func(context.Context, *world) (any, error) {
+	return holding(func(ctx context.Context, w *world) (any, error) {
+		w.change(func(s *domain.Show) { s.Seating.HoldSeconds = 2 * s.Queue.SessionSeconds })
+		w.mustHold("in", "long", "A-2-5")
+		w.travel(w.show.Queue.Session())
+		return play(ctx, w)
+	})
+}
+
 func closing(s *domain.Show)   { s.Closed = true }
 func reopening(s *domain.Show) { s.OpensAt = time.Now().Add(time.Hour) }
 
@@ -295,7 +305,7 @@ func swapOutcomes() []outcomeCase {
 		{"hold_swap", "OK", holding(swap("in", "h1", "A-1-2", "A-1-3", "A-1-4"))},
 		{"hold_swap", "CLOSED", after(closing, swap("in", "h1", "A-1-3"))},
 		{"hold_swap", "NOT_OPEN", after(reopening, swap("in", "h1", "A-1-3"))},
-		{"hold_swap", "NOT_ADMITTED", holding(swap("late", "h1", "A-1-3"))},
+		{"hold_swap", "NOT_ADMITTED", outlived(swap("in", "long", "A-2-4"))},
 		{"hold_swap", "HOLD_NOT_FOUND", holding(swap("in", "h2", "A-1-3"))},
 		{"hold_swap", "HOLD_EXPIRED", lapsed(swap("in", "h1", "A-1-3"))},
 		{"hold_swap", "IN_PROGRESS", begun(swap("in", "h1", "A-1-3"))},
@@ -305,7 +315,7 @@ func swapOutcomes() []outcomeCase {
 		{"hold_extend", "OK", holding(extend("in", "h1"))},
 		{"hold_extend", "CLOSED", after(closing, extend("in", "h1"))},
 		{"hold_extend", "NOT_OPEN", after(reopening, extend("in", "h1"))},
-		{"hold_extend", "NOT_ADMITTED", holding(extend("late", "h1"))},
+		{"hold_extend", "NOT_ADMITTED", outlived(extend("in", "long"))},
 		{"hold_extend", "HOLD_NOT_FOUND", holding(extend("in", "h2"))},
 		{"hold_extend", "HOLD_EXPIRED", lapsed(extend("in", "h1"))},
 		{"hold_extend", "IN_PROGRESS", begun(extend("in", "h1"))},
@@ -334,7 +344,7 @@ func bookingOutcomes() []outcomeCase {
 		})},
 		{"booking_begin", "CLOSED", after(closing, begin("in", "h1"))},
 		{"booking_begin", "NOT_OPEN", after(reopening, begin("in", "h1"))},
-		{"booking_begin", "NOT_ADMITTED", holding(begin("late", "h1"))},
+		{"booking_begin", "NOT_ADMITTED", outlived(begin("in", "long"))},
 		{"booking_begin", "HOLD_NOT_FOUND", holding(begin("in", "h2"))},
 		{"booking_begin", "HOLD_EXPIRED", holding(func(ctx context.Context, w *world) (any, error) {
 			w.travel(time.Minute)
