@@ -171,7 +171,8 @@ func rankPending(f *follow) pending {
 type rankedLine struct {
 	show  domain.ShowID
 	knots domain.RankKnots
-	stats domain.Stats // the latest known; they tell how fast the line moves
+	rank  func(score int64) int64 // of the knots
+	stats domain.Stats            // the latest known; they tell how fast the line moves
 	stamp stamp
 	at    time.Time
 }
@@ -200,7 +201,7 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 		f.doubt = true
 		return true
 	}
-	rank := knots.Rank(f.place.Score)
+	rank := line.rank(f.place.Score)
 	if rank == 0 {
 		return false
 	}
