@@ -36,11 +36,12 @@ type gauge struct {
 	load                                                load
 }
 
-func newGauge(plan Plan, opens int64) *gauge { return &gauge{plan: plan, opens: opens, load: load{plan: plan}} }
+func newGauge(plan Plan, opens int64) *gauge {
+	return &gauge{plan: plan, opens: opens, load: load{plan: plan}}
+}
 
 func (g *gauge) sample(now int64, waiting, inside, sold int) {
 	s := Sample{At: g.sinceOpening(now), Waiting: waiting, Inside: inside, Sold: sold, Sockets: g.sockets}
-	g.peak.Waiting, g.peak.Inside = max(g.peak.Waiting, waiting), max(g.peak.Inside, inside)
 	g.load.stands(now, waiting, inside, g.joined, sold)
 	if now-g.sampled >= sampleEvery || len(g.samples) == 0 {
 		g.samples, g.sampled = append(g.samples, s), now
@@ -51,15 +52,17 @@ func (g *gauge) sinceOpening(now int64) float64 { return seconds(now - g.opens) 
 
 func seconds(ms int64) float64 { return float64(ms) / 1000 }
 
-func (g *gauge) join(now int64) {
+func (g *gauge) join(now int64, waiting int) {
+	g.peak.Waiting = max(g.peak.Waiting, waiting)
 	g.joined++
 	g.sockets++
 	g.peak.Sockets = max(g.peak.Sockets, g.sockets)
 	g.load.add(now, joinSteps, joinMicros)
 }
 
-func (g *gauge) letIn(now int64) {
+func (g *gauge) letIn(now int64, inside int) {
 	g.ins++
+	g.peak.Inside = max(g.peak.Inside, inside)
 	g.lastIn = now
 	second := int((now - birth) / 1000)
 	for len(g.insBySecond) <= second {

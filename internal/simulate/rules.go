@@ -67,9 +67,9 @@ type Room struct {
 	people []place
 	line   line
 
-	turns    queue // deadlines of turns, in order
-	sessions queue // deadlines of sessions, in order
-	contacts queue // last contacts of those who wait, in order
+	turns    queue   // deadlines of turns, in order
+	sessions queue   // deadlines of sessions, in order
+	contacts queue   // last contacts of those who wait, in order
 	overdue  []int32 // who expired since the last admit step; some are unswept no more
 	unswept  int
 	rate     [rateWindow + 4]bucket

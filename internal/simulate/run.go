@@ -67,22 +67,26 @@ func Run(ctx context.Context, plan Plan, crowd Crowd, seed uint64) (*Result, err
 	if err := errors.Join(plan.check(), crowd.check()); err != nil {
 		return nil, err
 	}
+	s := newSale(plan, crowd, seed)
+	if err := s.play(ctx, crowd.arrivals(plan.Prequeue, s.dice)); err != nil {
+		return nil, err
+	}
+	return s.result(seed), nil
+}
+
+func newSale(plan Plan, crowd Crowd, seed uint64) *sale {
 	opens := birth + ms(plan.Prequeue)
 	rules := Rules{
 		JoinAt: birth, OpensAt: opens, ClosesAt: opens + ms(plan.Sale),
 		Turn: ms(plan.Queue.Turn()), Session: ms(plan.Queue.Session()), Grace: ms(plan.Queue.Grace()),
 		MaxActive: plan.Queue.MaxActive, RatePerMinute: plan.Queue.RatePerMinute, Capacity: plan.Seats,
 	}
-	s := &sale{
+	return &sale{
 		plan: plan, crowd: crowd, dice: newDice(seed), opens: opens, ends: rules.ClosesAt,
 		room:     NewRoom(rules, crowd.People, birth),
 		visitors: make([]visitor, crowd.People),
 		gauge:    newGauge(plan, opens),
 	}
-	if err := s.play(ctx, crowd.arrivals(plan.Prequeue, s.dice)); err != nil {
-		return nil, err
-	}
-	return s.result(seed), nil
 }
 
 // play lets time pass from tick to tick, and does between two what people do.
@@ -110,6 +114,7 @@ func (s *sale) play(ctx context.Context, arrivals []int64) error {
 		s.gauge.sample(tick, s.room.Waiting(), s.room.Inside(tick), s.room.Sold())
 		if s.over(tick, next == len(arrivals)) {
 			s.gauge.end = tick
+			s.gauge.refused += len(arrivals) - next // they find it sold out or over
 			return nil
 		}
 	}
@@ -135,7 +140,7 @@ func (s *sale) arrive(now int64, id int32) {
 	}
 	v := &s.visitors[id]
 	v.since, v.online = max(now, s.opens), true
-	s.gauge.join(now)
+	s.gauge.join(now, s.room.Waiting())
 	if s.room.Standing(now, id) == Admitted {
 		s.letIn(now, id)
 		return
@@ -162,7 +167,7 @@ func (s *sale) admit(now, interval int64) {
 func (s *sale) letIn(now int64, id int32) {
 	v := &s.visitors[id]
 	v.until, v.in = now, true
-	s.gauge.letIn(now)
+	s.gauge.letIn(now, s.room.Inside(now))
 	noShow, after := s.dice.chance(s.crowd.NoShowShare), s.dice.about(s.crowd.ClaimAfter)
 	if v.online && !noShow {
 		s.acts.push(act{now + after, doClaim, id})
