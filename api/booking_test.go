@@ -179,7 +179,7 @@ func TestBookingsThatCannotBe(t *testing.T) {
 	ask(me, show, object{}).fails(http.StatusUnprocessableEntity, codeInvalid)
 	ask(me, show, object{"holdId": hold, "seats": []string{"A-1-1"}}).fails(http.StatusBadRequest, codeUnknownField)
 	ask(thief, show, object{"holdId": hold}).fails(http.StatusNotFound, codeHoldNotFound)
-	ask(me, e.show(nil), object{"holdId": hold}).fails(http.StatusForbidden, codeNotAdmitted)
+	ask(me, e.show(nil), object{"holdId": hold}).fails(http.StatusNotFound, codeHoldNotFound)
 	ask(me, "/api/shows/none", object{"holdId": hold}).fails(http.StatusNotFound, codeShowNotFound)
 	id := e.book(me, show, hold, "k1")
 	ask(thief, show, object{"holdId": hold}).fails(http.StatusNotFound, codeHoldNotFound)
