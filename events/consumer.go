@@ -128,13 +128,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, g := range c.groups {
-		handle := c.traced(g, c.handlers.route(g))
+		handle := c.traced(g, run)
 		for n := range c.cfg.Consumers {
 			readers := c.cfg.Redis(RoleReader)
 			clients = append(clients, readers)
 			s := &subscriber{
 				group: g, timing: c.cfg.Timing, readers: readers, commands: clients[0],
-				log: c.cfg.Log, metrics: c.metrics, dying: c.handlers.dying(g),
+				log: c.cfg.Log, metrics: c.metrics, prepare: c.handlers.prepare(g), dying: c.handlers.dying(g),
 			}
 			router.AddConsumerHandler(g.name+"-"+strconv.Itoa(n), g.stream, s, handle)
 		}

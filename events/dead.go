@@ -107,10 +107,8 @@ func (s *subscription) tell(ctx context.Context, e *entry) error {
 	}
 	telling, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.limits.Timeout, errHandlerTimeout)
 	defer cancel()
-	msg := newMessage(e.id, e.fields)
-	msg.SetContext(context.WithValue(telling, receiptKey{}, &receipt{delivery: Delivery{
-		CommandID: domain.CommandID(msg.UUID), EntryID: e.id, Attempt: e.attempt, At: madeAt(msg),
-	}}))
+	deadline, _ := telling.Deadline()
+	msg, _ := newReceipt(telling, deadline, e)
 	err := guard(func() error { return s.dying(telling, msg, e.reason) })
 	if err == nil {
 		e.told = true

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"foyer/domain"
 )
 
 // entry is a stream entry that this consumer owns, from its delivery until it is
@@ -174,14 +176,38 @@ func (l *ledger) all() []*entry {
 	return all
 }
 
-// receipt travels in a message's context: what the handler is told, and what
-// became of it, because a Nack carries no error.
+// receipt is a message's context and travels in it: what the handler is told, what
+// runs it, and what became of it, because a Nack carries no error.
 type receipt struct {
+	context.Context
+	deadline time.Time // by which somebody cancels it
 	delivery Delivery
+	run      func(context.Context) error
 	err      error
 }
 
 type receiptKey struct{}
+
+// Value implements context.Context.
+func (r *receipt) Value(key any) any {
+	if key == (receiptKey{}) {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+// Deadline implements context.Context, for clients that bound their waiting by it.
+func (r *receipt) Deadline() (time.Time, bool) { return r.deadline, true }
+
+// newReceipt makes a message of an entry, in a context that it is run in.
+func newReceipt(ctx context.Context, deadline time.Time, e *entry) (*message.Message, *receipt) {
+	msg := newMessage(e.id, e.fields)
+	r := &receipt{Context: ctx, deadline: deadline, delivery: Delivery{
+		CommandID: domain.CommandID(msg.UUID), EntryID: e.id, Attempt: e.attempt, At: madeAt(msg),
+	}}
+	msg.SetContext(r)
+	return msg, r
+}
 
 func receiptOf(msg *message.Message) *receipt {
 	r, _ := msg.Context().Value(receiptKey{}).(*receipt)

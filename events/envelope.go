@@ -47,24 +47,34 @@ func (entryMarshaller) Marshal(stream string, msg *message.Message) (map[string]
 // its metadata. It never fails, so that no entry can end a subscription; what is
 // wrong with an entry is found when its command is decoded.
 func newMessage(entryID string, fields map[string]any) *message.Message {
-	text := make(map[string]string, len(fields))
+	msg := message.NewMessage(entryID, nil)
 	for name, value := range fields {
-		text[name] = fmt.Sprint(value)
+		text, ok := value.(string)
+		if !ok {
+			text = fmt.Sprint(value)
+		}
+		if name == fieldPayload {
+			msg.Payload = message.Payload(text)
+			continue
+		}
+		msg.Metadata[name] = text
 	}
-	id := text[fieldID]
-	if id == "" {
-		id = entryID // an entry from elsewhere; its place on the stream is as unique
+	if id := msg.Metadata[fieldID]; id != "" {
+		msg.UUID = id // an entry from elsewhere may have none; its place on the stream is as unique
 	}
-	msg := message.NewMessage(id, message.Payload(text[fieldPayload]))
-	delete(text, fieldPayload)
-	msg.Metadata = text
 	return msg
 }
 
 // decode reads a command's payload and checks that it is whole.
 func decode[C interface{ check() error }](payload []byte) (C, error) {
 	var command C
-	if err := json.Unmarshal(payload, &command); err != nil {
+	var err error
+	if own, ok := any(&command).(json.Unmarshaler); ok {
+		err = own.UnmarshalJSON(payload) // by way of json.Unmarshal the payload would be read twice
+	} else {
+		err = json.Unmarshal(payload, &command)
+	}
+	if err != nil {
 		return command, fmt.Errorf("decode payload: %w", err)
 	}
 	return command, command.check()
@@ -72,7 +82,11 @@ func decode[C interface{ check() error }](payload []byte) (C, error) {
 
 // madeAt is when a command was made, or zero when the entry does not say.
 func madeAt(msg *message.Message) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, msg.Metadata.Get(fieldAt))
+	text := msg.Metadata.Get(fieldAt)
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
 	}

@@ -59,6 +59,25 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, r.err
 }
 
+// streamMetrics are the metrics of one stream that every command moves, found once
+// rather than for each.
+type streamMetrics struct {
+	read, acked       prometheus.Counter
+	inFlight          prometheus.Gauge
+	handled, ackBatch prometheus.Observer
+}
+
+func (m *metrics) of(stream string) streamMetrics {
+	if m == nil {
+		return streamMetrics{}
+	}
+	return streamMetrics{
+		read: m.read.WithLabelValues(stream), acked: m.acked.WithLabelValues(stream),
+		inFlight: m.inFlight.WithLabelValues(stream),
+		handled:  m.handled.WithLabelValues(stream), ackBatch: m.ackBatch.WithLabelValues(stream),
+	}
+}
+
 // registrar makes collectors, and reuses those that a registry has already.
 type registrar struct {
 	reg prometheus.Registerer

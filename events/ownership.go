@@ -24,8 +24,8 @@ func (s *subscription) acknowledge(ctx context.Context) {
 			err := s.commands.XAck(ctx, s.stream, s.group, ids...).Err()
 			if err == nil {
 				s.owned.remove(batch...)
-				s.metrics.acked.WithLabelValues(s.stream).Add(float64(len(ids)))
-				s.metrics.ackBatch.WithLabelValues(s.stream).Observe(float64(len(ids)))
+				s.counts.acked.Add(float64(len(ids)))
+				s.counts.ackBatch.Observe(float64(len(ids)))
 				break
 			}
 			if n == 1 {

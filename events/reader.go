@@ -51,7 +51,7 @@ func (s *subscription) read(ctx context.Context) {
 			continue
 		}
 		failures = 0
-		s.metrics.read.WithLabelValues(s.stream).Add(float64(len(entries)))
+		s.counts.read.Add(float64(len(entries)))
 		for _, m := range entries {
 			s.accept(ctx, m, 1, s.fresh)
 		}

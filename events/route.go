@@ -34,41 +34,58 @@ func (h Handlers) check(group string) error {
 	return nil
 }
 
-// route gives a group's messages to their handlers. A type or version that is
-// not known is refused, never silently acknowledged.
-func (h Handlers) route(g group) message.NoPublishHandlerFunc {
-	return func(msg *message.Message) error {
-		ctx, kind, version := msg.Context(), msg.Metadata.Get(fieldType), msg.Metadata.Get(fieldVersion)
-		if g.name == GroupChat && kind == "" {
-			kind, version = typeMarkRead, wireVersion // a read event as others write it: flat, and nothing more
+// prepare reads a group's messages and has their handlers run by the receipt. A
+// type or version that is not known is refused, never silently acknowledged.
+//
+// It is apart from running because the router begins a goroutine for each message:
+// reading JSON there would grow its stack each time.
+func (h Handlers) prepare(g group) func(*receipt, *message.Message) {
+	return func(r *receipt, msg *message.Message) {
+		err := guard(func() error {
+			var err error
+			r.run, err = h.route(g, r.delivery, msg)
+			return err
+		})
+		if err != nil {
+			r.run = func(context.Context) error { return err }
 		}
-		if version != wireVersion {
-			return refusedError{DeadUnknown, fmt.Errorf("version %q of a command is not known", version)}
-		}
-		switch {
-		case g.name == GroupAdmission && kind == typeAdmitShow:
-			return handle(ctx, msg, h.AdmitShow)
-		case g.name == GroupBooking && kind == typeBookSeats:
-			return handle(ctx, msg, h.BookSeats)
-		case g.name == GroupBooking && kind == typeCancelBooking:
-			return handle(ctx, msg, h.CancelBooking)
-		case g.name == GroupChat && kind == typeMarkRead:
-			mark, err := readMark(msg.Metadata)
-			if err = errors.Join(err, mark.check()); err != nil {
-				return refusedError{DeadUndecodable, err}
-			}
-			return h.MarkRead(ctx, delivery(msg), mark)
-		}
-		return refusedError{DeadUnknown, fmt.Errorf("command type %q is not known on this stream", kind)}
 	}
 }
 
-func handle[C interface{ check() error }](ctx context.Context, msg *message.Message, handler func(context.Context, Delivery, C) error) error {
+// run is the router's handler of every message.
+func run(msg *message.Message) error { return receiptOf(msg).run(msg.Context()) }
+
+func (h Handlers) route(g group, d Delivery, msg *message.Message) (run func(context.Context) error, err error) {
+	kind, version := msg.Metadata.Get(fieldType), msg.Metadata.Get(fieldVersion)
+	if g.name == GroupChat && kind == "" {
+		kind, version = typeMarkRead, wireVersion // a read event as others write it: flat, and nothing more
+	}
+	if version != wireVersion {
+		return nil, refusedError{DeadUnknown, fmt.Errorf("version %q of a command is not known", version)}
+	}
+	switch {
+	case g.name == GroupAdmission && kind == typeAdmitShow:
+		return running(d, msg, h.AdmitShow)
+	case g.name == GroupBooking && kind == typeBookSeats:
+		return running(d, msg, h.BookSeats)
+	case g.name == GroupBooking && kind == typeCancelBooking:
+		return running(d, msg, h.CancelBooking)
+	case g.name == GroupChat && kind == typeMarkRead:
+		mark, err := readMark(msg.Metadata)
+		if err = errors.Join(err, mark.check()); err != nil {
+			return nil, refusedError{DeadUndecodable, err}
+		}
+		return func(ctx context.Context) error { return h.MarkRead(ctx, d, mark) }, nil
+	}
+	return nil, refusedError{DeadUnknown, fmt.Errorf("command type %q is not known on this stream", kind)}
+}
+
+func running[C interface{ check() error }](d Delivery, msg *message.Message, handler func(context.Context, Delivery, C) error) (func(context.Context) error, error) {
 	command, err := decode[C](msg.Payload)
 	if err != nil {
-		return refusedError{DeadUndecodable, err}
+		return nil, refusedError{DeadUndecodable, err}
 	}
-	return handler(ctx, delivery(msg), command)
+	return func(ctx context.Context) error { return handler(ctx, d, command) }, nil
 }
 
 func delivery(msg *message.Message) Delivery {
@@ -98,12 +115,15 @@ func (h Handlers) dying(g group) func(context.Context, *message.Message, string)
 // record keeps the handler's error for the subscription, to which the router
 // passes on only that there was one.
 func record(next message.HandlerFunc) message.HandlerFunc {
-	return func(msg *message.Message) ([]*message.Message, error) {
-		err := guard(func() error { _, err := next(msg); return err })
-		if r := receiptOf(msg); r != nil {
+	return func(msg *message.Message) (_ []*message.Message, err error) {
+		r := receiptOf(msg)
+		defer func() {
+			if p := recover(); p != nil {
+				err = panicked(p)
+			}
 			r.err = err
-		}
-		return nil, err
+		}()
+		return next(msg)
 	}
 }
 
@@ -111,21 +131,28 @@ func record(next message.HandlerFunc) message.HandlerFunc {
 func guard(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("handler panicked: %v\n%s", p, debug.Stack())
+			err = panicked(p)
 		}
 	}()
 	return run()
 }
 
+func panicked(p any) error { return fmt.Errorf("handler panicked: %v\n%s", p, debug.Stack()) }
+
 // traced runs a handler in a span of its command's trace: as a child at the first
-// delivery, linked to it at a later one.
+// delivery, linked to it at a later one. Without spans the trace is passed on.
 func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
-	return func(msg *message.Message) error {
-		ctx := propagation.TraceContext{}.Extract(msg.Context(), propagation.MapCarrier(msg.Metadata))
-		if c.cfg.Tracing == nil {
-			msg.SetContext(ctx)
+	if c.cfg.Tracing == nil {
+		return func(msg *message.Message) error {
+			if msg.Metadata.Get(fieldTraceparent) != "" {
+				msg.SetContext(callerTrace(msg))
+			}
 			return next(msg)
 		}
+	}
+	tracer := c.cfg.Tracing.Tracer("foyer/events")
+	return func(msg *message.Message) error {
+		ctx := callerTrace(msg)
 		d := delivery(msg)
 		options := []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindConsumer),
@@ -136,7 +163,7 @@ func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.No
 		if d.Attempt > 1 {
 			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)))
 		}
-		ctx, span := c.cfg.Tracing.Tracer("foyer/events").Start(ctx, g.name, options...)
+		ctx, span := tracer.Start(ctx, g.name, options...)
 		defer span.End()
 		msg.SetContext(ctx)
 		err := next(msg)
@@ -145,6 +172,10 @@ func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.No
 		}
 		return err
 	}
+}
+
+func callerTrace(msg *message.Message) context.Context {
+	return propagation.TraceContext{}.Extract(msg.Context(), propagation.MapCarrier(msg.Metadata))
 }
 
 // routerLog passes the router's lines on as details: what became of a command is

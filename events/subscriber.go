@@ -28,6 +28,8 @@ type subscriber struct {
 	commands redis.UniversalClient
 	log      *slog.Logger
 	metrics  *metrics
+	// prepare gives a receipt what runs its message's handler.
+	prepare func(*receipt, *message.Message)
 	// dying is called before an entry becomes a dead letter; nil for nothing.
 	dying func(ctx context.Context, msg *message.Message, reason string) error
 

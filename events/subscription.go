@@ -12,8 +12,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
-
-	"foyer/domain"
 )
 
 // subscription is one consumer of a group: a reader, a sweeper and one goroutine
@@ -28,6 +26,8 @@ type subscription struct {
 	commands redis.UniversalClient
 	log      *slog.Logger
 	metrics  *metrics
+	counts   streamMetrics
+	prepare  func(*receipt, *message.Message) // nil where nothing runs by the receipt
 	dying    func(ctx context.Context, msg *message.Message, reason string) error
 
 	out   chan *message.Message
@@ -41,7 +41,8 @@ type subscription struct {
 	fresh, retries, reclaimed lane
 	waiting                   lane // entries between two attempts
 	working                   sync.WaitGroup
-	cursor                    string // where the next sweep goes on; the sweeper's own
+	hands                     chan job // to goroutines that have nothing to do
+	cursor                    string   // where the next sweep goes on; the sweeper's own
 }
 
 // lane bounds how many may be in it.
@@ -82,12 +83,15 @@ func newSubscription(s *subscriber, stream string) *subscription {
 		commands:  s.commands,
 		log:       s.log.With("stream", stream),
 		metrics:   s.metrics,
+		counts:    s.metrics.of(stream),
+		prepare:   s.prepare,
 		dying:     s.dying,
 		out:       make(chan *message.Message),
 		owned:     ledger{entries: map[string]*entry{}},
 		acks:      make(chan *entry, ackBatch),
 		gone:      make(chan struct{}),
 		nudge:     make(chan struct{}, 1),
+		hands:     make(chan job),
 		fresh:     make(lane, limits.InFlight),
 		retries:   make(lane, quarter),
 		reclaimed: make(lane, quarter),
@@ -114,6 +118,7 @@ func (s *subscription) run(ctx context.Context) {
 
 	s.handBack(after, slices.DeleteFunc(s.owned.all(), func(e *entry) bool { return !e.isLeft() }))
 	s.drain()
+	close(s.hands)
 	defer time.AfterFunc(flushTimeout, giveUp).Stop()
 	close(s.acks)
 	stopRenewing()
@@ -160,11 +165,30 @@ func (s *subscription) take(ctx context.Context, e *entry, in lane) {
 		in.leave() // it runs here already; whoever runs it will acknowledge it
 		return
 	}
-	s.working.Go(func() {
-		if s.process(ctx, e, in) {
-			e.leave()
+	s.working.Add(1)
+	select {
+	case s.hands <- job{ctx, e, in}:
+	default:
+		go s.work(job{ctx, e, in})
+	}
+}
+
+// job is an entry to be worked on, in a lane that it has a token of.
+type job struct {
+	ctx context.Context
+	e   *entry
+	in  lane
+}
+
+// work does one job after the other until there will be no more. It is worth its
+// waiting: a goroutine that is begun for each entry grows its stack each time.
+func (s *subscription) work(first job) {
+	for next, more := first, true; more; next, more = <-s.hands {
+		if s.process(next.ctx, next.e, next.in) {
+			next.e.leave()
 		}
-	})
+		s.working.Done()
+	}
 }
 
 // process tries an entry until it is done with or ctx ends. It reports an entry
@@ -258,21 +282,18 @@ func (s *subscription) attempt(ctx context.Context, e *entry) error {
 	// Stopping must not end the handler's context: it has the drain to finish in.
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	running, stop := context.WithTimeoutCause(running, s.limits.Timeout, errHandlerTimeout)
-	defer stop()
-	msg := newMessage(e.id, e.fields)
-	r := &receipt{delivery: Delivery{
-		CommandID: domain.CommandID(msg.UUID), EntryID: e.id, Attempt: e.attempt, At: madeAt(msg),
-	}}
-	msg.SetContext(context.WithValue(running, receiptKey{}, r))
+	began := time.Now()
+	defer time.AfterFunc(s.limits.Timeout, func() { cancel(errHandlerTimeout) }).Stop()
+	msg, r := newReceipt(running, began.Add(s.limits.Timeout), e)
+	if s.prepare != nil {
+		s.prepare(r, msg)
+	}
 	e.begin(cancel)
 	defer e.end()
-	began := time.Now()
-	inFlight := s.metrics.inFlight.WithLabelValues(s.stream)
-	inFlight.Inc()
+	s.counts.inFlight.Inc()
 	defer func() {
-		inFlight.Dec()
-		s.metrics.handled.WithLabelValues(s.stream).Observe(time.Since(began).Seconds())
+		s.counts.inFlight.Dec()
+		s.counts.handled.Observe(time.Since(began).Seconds())
 	}()
 	select {
 	case s.out <- msg:
