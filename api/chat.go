@@ -50,6 +50,21 @@ func (s *Server) listRooms(c echo.Context, who Identity) error {
 	return c.JSON(http.StatusOK, map[string][]domain.ChatRoom{"rooms": orEmpty(rooms)})
 }
 
+// listShowRooms answers with the chat rooms of a show, for a person to find those
+// that they may join.
+func (s *Server) listShowRooms(c echo.Context, _ Identity) error {
+	ctx := c.Request().Context()
+	show, err := s.shows.get(ctx, showParam(c))
+	if err != nil {
+		return err
+	}
+	rooms, err := s.deps.Store.ShowRooms(ctx, show.ID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string][]domain.ChatRoom{"rooms": orEmpty(rooms)})
+}
+
 func (s *Server) joinRoom(c echo.Context, who Identity) error {
 	room, err := roomParam(c)
 	if err != nil {

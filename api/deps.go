@@ -75,6 +75,7 @@ type Store interface {
 
 	CreateRoom(ctx context.Context, room domain.ChatRoom, maker domain.PersonID, name string) (domain.ChatRoom, error)
 	Rooms(ctx context.Context, person domain.PersonID) ([]domain.ChatRoom, error)
+	ShowRooms(ctx context.Context, show domain.ShowID) ([]domain.ChatRoom, error)
 	Room(ctx context.Context, room domain.RoomID, person domain.PersonID) (domain.ChatRoom, error)
 	AddMember(ctx context.Context, room domain.RoomID, person domain.PersonID, name string) error
 	RemoveMember(ctx context.Context, room domain.RoomID, person domain.PersonID) error

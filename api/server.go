@@ -221,6 +221,7 @@ func (s *Server) mountSelling(api *echo.Group) {
 func (s *Server) mountChat(api *echo.Group) {
 	api.POST("/chat/rooms", s.person(s.createRoom))
 	api.GET("/chat/rooms", s.person(s.listRooms))
+	api.GET("/shows/:show/chat/rooms", s.person(s.listShowRooms))
 	api.POST("/chat/rooms/:room/members", s.person(s.joinRoom))
 	api.DELETE("/chat/rooms/:room/members", s.person(s.leaveRoom))
 	api.POST("/chat/rooms/:room/messages", s.person(s.say))

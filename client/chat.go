@@ -29,6 +29,15 @@ func (c *Client) Rooms(ctx context.Context) ([]domain.ChatRoom, error) {
 	return answer.Rooms, err
 }
 
+// ShowRooms lists the chat rooms of a show, oldest first, for joining.
+func (c *Client) ShowRooms(ctx context.Context, show domain.ShowID) ([]domain.ChatRoom, error) {
+	var answer struct {
+		Rooms []domain.ChatRoom `json:"rooms"`
+	}
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path("shows", string(show), "chat", "rooms"), answer: &answer})
+	return answer.Rooms, err
+}
+
 // JoinRoom makes the person a member of a chat room. It is safe to repeat.
 func (c *Client) JoinRoom(ctx context.Context, room domain.RoomID) error {
 	_, err := c.do(ctx, call{method: http.MethodPost, path: roomPath(room, "members")})

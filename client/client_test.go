@@ -148,6 +148,7 @@ func otherRequests() []request {
 	return []request{
 		{`POST /api/chat/rooms {"name":"Lobby","showId":"x"}`, func(ctx context.Context, c *Client) error { _, err := c.CreateRoom(ctx, "Lobby", "x"); return err }},
 		{"GET /api/chat/rooms ", func(ctx context.Context, c *Client) error { _, err := c.Rooms(ctx); return err }},
+		{"GET /api/shows/s/chat/rooms ", func(ctx context.Context, c *Client) error { _, err := c.ShowRooms(ctx, "s"); return err }},
 		{"POST /api/chat/rooms/r%2F1/members ", func(ctx context.Context, c *Client) error { return c.JoinRoom(ctx, "r/1") }},
 		{"DELETE /api/chat/rooms/r/members ", func(ctx context.Context, c *Client) error { return c.LeaveRoom(ctx, "r") }},
 		{`POST /api/chat/rooms/r/messages {"text":"hi"}`, func(ctx context.Context, c *Client) error { _, err := c.Say(ctx, "r", "hi"); return err }},

@@ -83,6 +83,21 @@ func (db *DB) Rooms(ctx context.Context, person domain.PersonID) ([]domain.ChatR
 	return rooms, nil
 }
 
+// ShowRooms lists the chat rooms of a show, oldest first, at most 1000, as somebody
+// outside sees them: all read, nothing unread.
+func (db *DB) ShowRooms(ctx context.Context, show domain.ShowID) ([]domain.ChatRoom, error) {
+	if checkText(field{"show", string(show)}) != nil {
+		return nil, domain.ErrShowNotFound
+	}
+	rooms, err := query(ctx, db.engine, scanRoom, `
+		SELECT id, name, show_id, last_seq, last_seq, 0, 0 FROM chat_rooms
+		WHERE show_id = $1 ORDER BY created_at, id LIMIT $2`, show, maxRooms)
+	if err != nil {
+		return nil, fmt.Errorf("list chat rooms of show %s: %w", show, err)
+	}
+	return rooms, nil
+}
+
 // Room returns a chat room as a member sees it. It fails with
 // domain.ErrRoomNotFound, or domain.ErrNotMember for anybody else.
 func (db *DB) Room(ctx context.Context, room domain.RoomID, person domain.PersonID) (domain.ChatRoom, error) {

@@ -266,6 +266,9 @@ func walkChat(t *testing.T, ann, bob *client.Client, show domain.ShowID) {
 	require.NoError(t, err)
 	_, err = bob.Say(ctx, room.ID, "let me in")
 	assert.True(t, client.HasCode(err, "NOT_MEMBER"), err)
+	rooms, err := bob.ShowRooms(ctx, *room.ShowID)
+	require.NoError(t, err)
+	require.Contains(t, rooms, domain.ChatRoom{ID: room.ID, Name: room.Name, ShowID: room.ShowID}, "a show's chat rooms can be found")
 	require.NoError(t, bob.JoinRoom(ctx, room.ID))
 	live := bob.Live(ctx, client.LiveOptions{})
 	defer live.Close()
@@ -283,7 +286,7 @@ func walkChat(t *testing.T, ann, bob *client.Client, show domain.ShowID) {
 		return len(readers) == 1 && readers[0].Name == "Bob"
 	})
 	require.NoError(t, bob.MarkUnread(ctx, room.ID, said.Seq))
-	rooms, err := bob.Rooms(ctx)
+	rooms, err = bob.Rooms(ctx)
 	require.NoError(t, err)
 	require.Len(t, rooms, 1)
 	assert.Equal(t, 1, rooms[0].Unread)

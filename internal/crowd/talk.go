@@ -2,6 +2,7 @@ package crowd
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"foyer/domain"
@@ -29,7 +30,11 @@ var lines = []string{
 	"It moves faster than I thought.",
 }
 
-// lobby is the chat room that people talk in, opened by the first who needs it.
+// lobbyName is what the chat room is called that a show's people meet in.
+const lobbyName = "Lobby"
+
+// lobby is the chat room that people talk in: the show's, or one that the first who
+// needs it opens.
 type lobby struct {
 	mu   sync.Mutex
 	room domain.RoomID
@@ -42,7 +47,15 @@ func (l *lobby) open(ctx context.Context, p *person) (domain.RoomID, error) {
 	if l.room != "" {
 		return l.room, nil
 	}
-	room, err := p.client.CreateRoom(ctx, "Lobby", p.crowd.Show)
+	rooms, err := p.client.ShowRooms(ctx, p.crowd.Show)
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(rooms, func(r domain.ChatRoom) bool { return r.Name == lobbyName }); i >= 0 {
+		l.room = rooms[i].ID
+		return l.room, nil
+	}
+	room, err := p.client.CreateRoom(ctx, lobbyName, p.crowd.Show)
 	l.room = room.ID
 	return l.room, err
 }

@@ -75,6 +75,7 @@ CREATE TABLE chat_rooms (
     last_seq   bigint NOT NULL,
     created_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
+CREATE INDEX chat_rooms_by_show ON chat_rooms (show_id) WHERE show_id IS NOT NULL;
 
 -- Read pointers move often and no index has them: with room on the page an
 -- update writes no index.

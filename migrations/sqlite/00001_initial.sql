@@ -77,6 +77,7 @@ CREATE TABLE chat_members (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX chat_members_person ON chat_members (person_id);
+CREATE INDEX chat_rooms_by_show ON chat_rooms (show_id) WHERE show_id IS NOT NULL;
 
 CREATE TABLE chat_messages (
     room_id     TEXT NOT NULL,

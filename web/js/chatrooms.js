@@ -77,10 +77,16 @@ export class ChatRooms {
     });
   }
 
-  /** Opens the show's lobby: one that the person is in, or a new one. */
+  /** Opens the show's lobby: the one that others opened before, or a new one. */
   lobby() {
     return this.#try(async () => {
-      let room = this.rooms.find((r) => r.name === LOBBY && r.showId === this.#showId);
+      const isLobby = (r) => r.name === LOBBY && r.showId === this.#showId;
+      let room = this.rooms.find(isLobby);
+      if (!room) {
+        const { rooms = [] } = (await this.#api.get(at`/api/shows/${this.#showId}/chat/rooms`)) ?? {};
+        room = rooms.find(isLobby);
+        if (room) await this.#api.post(at`/api/chat/rooms/${room.id}/members`, undefined, { safe: true });
+      }
       room ??= await this.#api.post('/api/chat/rooms', { name: LOBBY, showId: this.#showId });
       await this.refresh();
       await this.open(room.id);
