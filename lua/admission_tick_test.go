@@ -47,10 +47,11 @@ func TestGhostsAtTheFrontUseNoSlot(t *testing.T) {
 		w := load(t, rdb)
 		w.settled()
 		w.enter("in1", "in2")
-		w.crowd("ghost", 3*maxEndings)
-		w.travelTicking(15 * time.Second)
+		for _, ghost := range w.crowd("ghost", 3*maxEndings) { // last heard of long ago
+			presence := patternOf("presence").with(string(w.show.ID))
+			require.NoError(t, rdb.ZAdd(t.Context(), presence, redis.Z{Member: string(ghost), Score: 1}).Err())
+		}
 		present := w.crowd("p", 3)
-		w.travel(w.show.Queue.Grace() - 15*time.Second)
 		w.leave("in1")
 		result, err := w.Admit(t.Context(), w.show.ID, AdmitOptions{Batch: 1000})
 		require.NoError(t, err)

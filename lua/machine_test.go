@@ -20,7 +20,12 @@ import (
 // Whatever anybody does in whatever order, the promises hold after every single step.
 func TestPromisesHoldInAnyOrderOfSteps(t *testing.T) {
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		checks, failed := 0, false
 		rapid.Check(t, func(r *rapid.T) {
+			if checks++; checks > fewer(t, 100) && !failed {
+				return // the slow server has a share; a failure is still pursued
+			}
+			defer func() { failed = failed || r.Failed() }()
 			m := newMachine(t, rdb)
 			steps := map[string]func(*rapid.T){
 				"join":      m.join,
@@ -42,7 +47,7 @@ func TestPromisesHoldInAnyOrderOfSteps(t *testing.T) {
 				"lose":      m.lose,
 				"":          m.check,
 			}
-			rounds := max(1, fewer(t, 3)) // long enough for people to come back
+			rounds := max(1, fewer(t, 2)) // long enough for people to come back
 			for range rounds {
 				r.Repeat(steps)
 			}

@@ -142,7 +142,7 @@ local function release_holds_of(requests)
   for _, list in ipairs(read_many('HMGET', key.owners, requests)) do
     for _, id in ipairs(split(list or '')) do
       local hold = read_hold(id)
-      if hold and hold.state == 'h' then release(hold) end
+      if hold and hold.state == 'h' then lapse(hold) end
     end
   end
 end

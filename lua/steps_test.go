@@ -36,6 +36,7 @@ func TestPhaseEqualsTheDomains(t *testing.T) {
 			times = append(times, &at)
 		}
 		const all = 5 * 4 * 5 * 8
+		steps := New(rdb)
 		for n := 0; n < all; n += all / fewer(t, all) {
 			show := defaultShow(testenv.ShowID(t))
 			show.PrequeueAt, show.OpensAt, show.ClosesAt = times[n%5], *times[1+n/5%4], times[n/20%5]
@@ -44,7 +45,6 @@ func TestPhaseEqualsTheDomains(t *testing.T) {
 			if n/400%2 == 1 {
 				sold = soldTo("r", "b", show.Seating.AllSeats()...)
 			}
-			steps := New(rdb)
 			_, err := steps.Restore(t.Context(), show, sold)
 			require.NoError(t, err)
 			stats, err := steps.Stats(t.Context(), show.ID)
