@@ -44,7 +44,7 @@ type Show struct {
 	Venue      string
 	StartsAt   *time.Time // when the show itself begins
 	PrequeueAt *time.Time // from when people may enter the draw; nil: no pre-queue
-	OpensAt    time.Time  // when admission begins
+	OpensAt    time.Time  // when admission begins, unless people may join the draw a while longer
 	ClosesAt   *time.Time // when the sale ends; nil: when sold out or closed by hand
 	Paused     bool       // admission stands still by operator control
 	Closed     bool       // ended by operator control
@@ -65,6 +65,13 @@ type QueueSettings struct {
 	TurnSeconds    int `json:"turnSeconds"`    // time to claim a turn
 	SessionSeconds int `json:"sessionSeconds"` // time inside after the claim
 	GraceSeconds   int `json:"graceSeconds"`   // silence after which a waiter is dropped
+
+	// LateJoinSeconds is for how long after the opening people may still join the
+	// draw; admission begins when it closes. 0: the draw closes at the opening.
+	LateJoinSeconds int `json:"lateJoinSeconds"`
+	// OverAdmitPercent bounds the turns beyond RatePerMinute that make up for turns
+	// which nobody claims. 0: never more turns than RatePerMinute.
+	OverAdmitPercent int `json:"overAdmitPercent"`
 }
 
 // DefaultQueue returns the settings of a show that names none.
@@ -78,6 +85,8 @@ func (q QueueSettings) check(p *problems) {
 	p.between("queue.turnSeconds", q.TurnSeconds, 5, 3600)
 	p.between("queue.sessionSeconds", q.SessionSeconds, 10, 86_400)
 	p.between("queue.graceSeconds", q.GraceSeconds, 1, 3600)
+	p.between("queue.lateJoinSeconds", q.LateJoinSeconds, 0, 3600)
+	p.between("queue.overAdmitPercent", q.OverAdmitPercent, 0, 100)
 }
 
 // Turn is the time an admitted person has to claim.
@@ -101,8 +110,8 @@ func (s *Show) Validate() error {
 	if s.PrequeueAt != nil && s.PrequeueAt.After(s.OpensAt) {
 		p.add("prequeueAt", "must not be after opensAt")
 	}
-	if s.ClosesAt != nil && !s.ClosesAt.After(s.OpensAt) {
-		p.add("closesAt", "must be after opensAt")
+	if s.ClosesAt != nil && !s.ClosesAt.After(s.DrawClosesAt()) {
+		p.add("closesAt", "must be after opensAt, and after the draw closes")
 	}
 	s.Queue.check(&p)
 	s.Seating.check(&p)
@@ -127,6 +136,16 @@ func (s *Show) JoinOpensAt() time.Time {
 	return s.OpensAt
 }
 
+// DrawClosesAt is the instant from which nobody is drawn any more and admission
+// begins: the opening, or the end of the time to join late. Before it nobody is let
+// in or told a rank, so that all who are drawn have the same chance.
+func (s *Show) DrawClosesAt() time.Time {
+	return s.OpensAt.Add(time.Duration(s.Queue.LateJoinSeconds) * time.Second)
+}
+
+// HasDraw tells whether any place of the show is drawn.
+func (s *Show) HasDraw() bool { return s.JoinOpensAt().Before(s.DrawClosesAt()) }
+
 // Phase derives where the sale stands at an instant. An ended sale is ended
 // whatever else is set; before the opening a pause has nothing to stand still.
 func (s *Show) Phase(now time.Time, sold int) Phase {
@@ -137,7 +156,7 @@ func (s *Show) Phase(now time.Time, sold int) Phase {
 		return PhaseSoldOut
 	case now.Before(s.JoinOpensAt()):
 		return PhaseScheduled
-	case now.Before(s.OpensAt):
+	case now.Before(s.DrawClosesAt()):
 		return PhasePrequeue
 	case s.Paused:
 		return PhasePaused

@@ -2,8 +2,8 @@
 -- gets a new one at the end of the line.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence rate ended seats holds deadlines begun
---         owners seat_log
+-- WRITES  show waiting active claimed presence rate draw ended seats holds deadlines
+--         begun owners seat_log
 -- ARGV    1 clock offset in ms, 2 score below which all places are drawn, then request,
 --         drawn score ...
 -- RETURNS OK, numbers, then for each request {code, created (1 or 0), place}, where code is
@@ -15,18 +15,19 @@
 local ceiling = tonumber(ARGV[2])
 local stands, free = phase(), room()
 local crowd = redis.call('ZCARD', key.waiting)
-local codes, created = {}, {}
+local codes, created, drawn_now = {}, {}, {}
 
 local function place_anew(request, drawn)
   if redis.call('ZSCORE', key.active, request) then finish({request}, 'EXPIRED') end
-  redis.call('HDEL', key.ended, request)
+  local again = redis.call('HDEL', key.ended, request) == 1 -- has been in the draw, if it goes on
   count('joined', 1)
   if crowd == 0 and free > 0 then
     free = free - 1
     return admit({request})
   end
-  local score = stands == 'PREQUEUE' and drawn or int(ceiling + count('seq', 1))
-  redis.call('ZADD', key.waiting, score, request)
+  local in_draw = stands == 'PREQUEUE'
+  if in_draw and not again then drawn_now[#drawn_now + 1] = request end
+  redis.call('ZADD', key.waiting, in_draw and drawn or int(ceiling + count('seq', 1)), request)
   redis.call('ZADD', key.presence, int(now), request)
   crowd = crowd + 1
 end
@@ -43,6 +44,7 @@ for i = 3, #ARGV, 2 do
     any = true
   end
 end
+many('RPUSH', key.draw, drawn_now)
 if any then bump() end
 
 local reply = {'OK', numbers(0)}

@@ -26,6 +26,7 @@ var allKeys = []keyInfo{
 	{"claimed", "sessions:{SHOW}:claimed", "set", "request ids in active that have claimed their turn", noTTL},
 	{"presence", "presence:{SHOW}", "zset", "request id -> last contact in ms, of those in waiting", noTTL},
 	{"rate", "rate:{SHOW}", "hash", "second -> admissions, for the last 61 seconds", noTTL},
+	{"draw", "draw:{SHOW}", "list", "request ids of all who took part in the draw, in order of arrival, whatever became of them", noTTL},
 	{"ended", "ended:{SHOW}", "hash", "request id -> STATUS:ms of a place that is over (EXPIRED, LEFT); joining again removes it", noTTL},
 	{"seats", "seats:{SHOW}", "hash", "seat id -> h:HOLD:REQUEST:DEADLINE (held), b:HOLD:REQUEST:BOOKING (being booked) or s:BOOKING (sold); absent or h with its deadline over: free", noTTL},
 	{"holds", "holds:{SHOW}", "hash", "hold id -> REQUEST:STATE:DEADLINE:CEILING:BOOKING:BEGUN:seat,seat; state h plain, b begun, p begun and published, x lapsed", noTTL},

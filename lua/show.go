@@ -60,7 +60,7 @@ func settings(show domain.Show) []any {
 		"seat_limit", seating.SeatLimit,
 		"capacity", seating.Capacity(),
 		"join_at", show.JoinOpensAt().UnixMilli(),
-		"opens_at", show.OpensAt.UnixMilli(),
+		"opens_at", show.DrawClosesAt().UnixMilli(), // when admission begins
 		"closes_at", closesAt,
 		"paused", oneIf(show.Paused),
 		"closed", oneIf(show.Closed),

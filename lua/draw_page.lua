@@ -1,0 +1,16 @@
+-- Tells who took part in the draw, in pages, with the scores of those who wait still.
+-- USES    clock show seats admission
+-- READS   show waiting active rate draw
+-- WRITES
+-- ARGV    1 clock offset in ms, 2 how many to leave out, 3 most to tell, 4 score below
+--         which all places are drawn
+-- RETURNS OK, numbers, entries in all, who wait with a drawn place, requests, scores of
+--           those (empty: waits no more)
+--         NOT_LOADED: the show is not there
+
+local from = tonumber(ARGV[2])
+local requests = redis.call('LRANGE', key.draw, from, from + tonumber(ARGV[3]) - 1)
+local scores = read_many('ZMSCORE', key.waiting, requests)
+for i = 1, #requests do scores[i] = scores[i] or '' end
+return {'OK', numbers(0), redis.call('LLEN', key.draw),
+  redis.call('ZCOUNT', key.waiting, '-inf', '(' .. ARGV[4]), requests, scores}
