@@ -40,7 +40,8 @@ func (r *Rebuilder) Watch(ctx context.Context) {
 // watcher remembers what one process has seen last.
 type watcher struct {
 	*Rebuilder
-	run      string // of Redis
+	run      string    // of Redis
+	rebuild  time.Time // until when shows are rebuilt without doubting
 	next     time.Time
 	doubtful map[domain.ShowID]numbers // shows that differed
 }
@@ -66,11 +67,13 @@ func (w *watcher) look(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	restarted, due := w.run != "" && run != w.run, now.After(w.next)
-	if restarted {
+	due := now.After(w.next)
+	if w.run != "" && run != w.run {
+		w.rebuild = now.Add(2 * settling) // what was decided a moment ago is left to its worker at first
 		w.Log.InfoContext(ctx, "redis was started again or another has taken over, comparing every show with sql")
 	}
-	if restarted || due || len(w.doubtful) > 0 {
+	w.run = run
+	if restarted := now.Before(w.rebuild); restarted || due || len(w.doubtful) > 0 {
 		if err := w.compare(ctx, restarted, due); err != nil {
 			return err
 		}
@@ -78,7 +81,6 @@ func (w *watcher) look(ctx context.Context) error {
 	if due {
 		w.next = now.Add(compareEvery/2 + rand.N(compareEvery))
 	}
-	w.run = run
 	return nil
 }
 
@@ -103,9 +105,6 @@ func (w *watcher) compare(ctx context.Context, restarted, every bool) error {
 		case restarted || doubted && seen.at.Sub(earlier.at) > settling && seen.confirms(earlier):
 			if _, err := w.Rebuild(ctx, show.ID); err != nil {
 				return err
-			}
-			if seen.differ() { // what was decided a moment ago was left to its worker
-				doubtful[show.ID] = seen
 			}
 		case doubted && seen.at.Sub(earlier.at) <= settling:
 			doubtful[show.ID] = earlier
