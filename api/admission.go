@@ -144,6 +144,7 @@ type placeView struct {
 	Epoch      int64            `json:"epoch"`
 	Version    int64            `json:"version"`
 	ServerTime time.Time        `json:"serverTime"`
+	Draw       *drawProof       `json:"draw,omitempty"` // once the draw that gave the place has closed
 }
 
 // viewPlace is a place as its person sees it, with the pass when there is one and
@@ -255,7 +256,9 @@ func (s *Server) answerPlace(c echo.Context, status int, place domain.Place, who
 			return err
 		}
 	}
-	return c.JSON(status, viewPlace(place, show.Queue.Grace(), pass))
+	view := viewPlace(place, show.Queue.Grace(), pass)
+	view.Draw = s.draws.proof(c.Request().Context(), show, place.RequestID)
+	return c.JSON(status, view)
 }
 
 func showParam(c echo.Context) domain.ShowID { return domain.ShowID(c.Param("show")) }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // afterwards runs what an answer does not wait for. It is bounded, and its owner
@@ -31,6 +32,16 @@ func (a *afterwards) do(ctx context.Context, task func(context.Context)) {
 	default:
 		bounded()
 	}
+}
+
+// goFor runs a task beside everything else, for at most as long as is said. It must be
+// one of few: its caller sees to that.
+func (a *afterwards) goFor(ctx context.Context, most time.Duration, task func(context.Context)) {
+	a.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+		defer cancel()
+		task(ctx)
+	})
 }
 
 // wait returns when everything has run. Nothing may be added any more.

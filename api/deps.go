@@ -42,6 +42,7 @@ type Steps interface {
 	Claim(ctx context.Context, show domain.ShowID, request domain.RequestID) (domain.Place, error)
 	Leave(ctx context.Context, show domain.ShowID, request domain.RequestID) (lua.Departure, error)
 	Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error)
+	DrawRequests(ctx context.Context, show domain.ShowID) ([]domain.RequestID, domain.Stats, error)
 
 	Hold(ctx context.Context, hold lua.HoldRequest) (domain.Hold, error)
 	SwapHold(ctx context.Context, show domain.ShowID, request domain.RequestID, hold domain.HoldID, seats []domain.SeatID) (domain.Hold, error)

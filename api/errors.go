@@ -38,6 +38,7 @@ const (
 	codeShowExists          = "SHOW_EXISTS"
 	codeNotJoined           = "NOT_JOINED"
 	codeNotOpen             = "NOT_OPEN"
+	codeDrawOpen            = "DRAW_OPEN"
 	codeSoldOut             = "SOLD_OUT"
 	codeClosed              = "CLOSED"
 	codeNotAdmitted         = "NOT_ADMITTED"

@@ -42,6 +42,7 @@ type Server struct {
 	admissions *admissions
 	hub        *Hub
 	mirrors    *seatMirrors
+	draws      *drawTables
 	reads      *pendingReads
 	afterwards *afterwards
 	requests   *requestMetrics
@@ -66,6 +67,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		config: config, deps: deps, log: deps.Log, auth: auth, pass: pass,
 		shows: newShowCache(deps.Store, deps.Log), mirrors: newSeatMirrors(deps.Steps), reads: newPendingReads(), afterwards: newAfterwards(maxAfterwards),
 	}
+	s.draws = newDrawTables(deps.Steps, s.afterwards)
 	s.admissions = &admissions{
 		steps: deps.Steps, shows: s.shows, commands: deps.Commands, bus: deps.Bus,
 		ids: domain.NewRequestIDs(config.SigningKey), log: deps.Log,
@@ -198,6 +200,7 @@ func (s *Server) mountShows(api *echo.Group) {
 	api.POST("/shows", s.operator(s.createShow))
 	api.GET("/shows/:show", s.getShow)
 	api.PATCH("/shows/:show", s.operator(s.changeShow))
+	api.GET("/shows/:show/draw", s.getDraw)
 	api.POST("/shows/:show/admission", s.person(s.joinShow))
 	api.GET("/shows/:show/admission", s.person(s.myPlace))
 	api.DELETE("/shows/:show/admission", s.person(s.leaveShow))

@@ -39,6 +39,8 @@ type showView struct {
 type drawView struct {
 	SeedHash string  `json:"seedHash"`
 	Seed     *string `json:"seed"` // null until the draw is closed
+	// ClosesAt is when the draw closes and admission begins.
+	ClosesAt time.Time `json:"closesAt"`
 }
 
 // viewShow joins what SQL says of a show with its live numbers.
@@ -50,7 +52,7 @@ func viewShow(show domain.Show, stats domain.Stats) showView {
 		Phase: stats.Phase, Paused: show.Paused, Availability: stats.Availability(),
 		Capacity: int64(show.Seating.Capacity()), Sold: stats.Sold,
 		Queue: show.Queue, Seating: show.Seating,
-		Draw:  drawView{SeedHash: domain.SeedHash(show.DrawSeed)},
+		Draw:  drawView{SeedHash: domain.SeedHash(show.DrawSeed), ClosesAt: show.DrawClosesAt().UTC()},
 		Epoch: stats.Epoch, Revision: show.Revision,
 	}
 	if drawIsClosed(show, stats.Phase) {
@@ -62,7 +64,7 @@ func viewShow(show domain.Show, stats domain.Stats) showView {
 // drawIsClosed needs the clock beside the phase: a show that was closed by hand
 // before its opening may be opened again, and its draw goes on then.
 func drawIsClosed(show domain.Show, phase domain.Phase) bool {
-	return phase != domain.PhaseScheduled && phase != domain.PhasePrequeue && !time.Now().Before(show.OpensAt)
+	return phase != domain.PhaseScheduled && phase != domain.PhasePrequeue && !time.Now().Before(show.DrawClosesAt())
 }
 
 func (s *Server) listShows(c echo.Context) error {
@@ -129,6 +131,19 @@ type queueFields struct {
 	TurnSeconds    field[int] `json:"turnSeconds"`
 	SessionSeconds field[int] `json:"sessionSeconds"`
 	GraceSeconds   field[int] `json:"graceSeconds"`
+
+	LateJoinSeconds  field[int] `json:"lateJoinSeconds"`
+	OverAdmitPercent field[int] `json:"overAdmitPercent"`
+}
+
+func (f queueFields) apply(q *query, queue *domain.QueueSettings) {
+	set(q, "queue.maxActive", f.MaxActive, &queue.MaxActive)
+	set(q, "queue.ratePerMinute", f.RatePerMinute, &queue.RatePerMinute)
+	set(q, "queue.turnSeconds", f.TurnSeconds, &queue.TurnSeconds)
+	set(q, "queue.sessionSeconds", f.SessionSeconds, &queue.SessionSeconds)
+	set(q, "queue.graceSeconds", f.GraceSeconds, &queue.GraceSeconds)
+	set(q, "queue.lateJoinSeconds", f.LateJoinSeconds, &queue.LateJoinSeconds)
+	set(q, "queue.overAdmitPercent", f.OverAdmitPercent, &queue.OverAdmitPercent)
 }
 
 type seatingFields struct {
@@ -158,11 +173,7 @@ func (f showFields) apply(s *domain.Show) error {
 	}
 	var queue queueFields
 	set(&q, "queue", f.Queue, &queue)
-	set(&q, "queue.maxActive", queue.MaxActive, &s.Queue.MaxActive)
-	set(&q, "queue.ratePerMinute", queue.RatePerMinute, &s.Queue.RatePerMinute)
-	set(&q, "queue.turnSeconds", queue.TurnSeconds, &s.Queue.TurnSeconds)
-	set(&q, "queue.sessionSeconds", queue.SessionSeconds, &s.Queue.SessionSeconds)
-	set(&q, "queue.graceSeconds", queue.GraceSeconds, &s.Queue.GraceSeconds)
+	queue.apply(&q, &s.Queue)
 	var seating seatingFields
 	set(&q, "seating", f.Seating, &seating)
 	set(&q, "seating.holdSeconds", seating.HoldSeconds, &s.Seating.HoldSeconds)
@@ -278,7 +289,11 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 		if err := q.err(); err != nil {
 			return err
 		}
-		return body.apply(show)
+		before := *show
+		if err := body.apply(show); err != nil {
+			return err
+		}
+		return guardDraw(before, show, time.Now())
 	})
 	if err != nil {
 		return err
@@ -289,6 +304,20 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 	}
 	s.admissions.slotFreed(ctx, show.ID) // higher limits or an ended pause let people in now
 	return s.answerShow(c, http.StatusOK, show)
+}
+
+// guardDraw refuses to open a draw again: its seed is known, so whoever joined now
+// could tell their place before they join, and those who wait would be passed. A show
+// that opens again and had no draw gets a seed that nobody knows.
+func guardDraw(before domain.Show, after *domain.Show, now time.Time) error {
+	if now.Before(before.DrawClosesAt()) || !now.Before(after.DrawClosesAt()) {
+		return nil
+	}
+	if before.HasDraw() {
+		return invalid("opensAt", "cannot be moved: the draw has closed and its seed is known; reset the show to draw anew")
+	}
+	after.DrawSeed = domain.NewDrawSeed()
+	return nil
 }
 
 // publishShow makes what SQL says of a show hold in Redis and everywhere. When it

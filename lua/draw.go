@@ -8,14 +8,14 @@ import (
 )
 
 // drawPage bounds how many entries of a draw one call reads.
-const drawPage = 1000
+const drawPage = 2000
 
 // DrawRequests lists who took part in a show's draw, whatever became of them, in order
 // of arrival. While the draw is open somebody may be missing who joins meanwhile; an id
 // may stand twice.
 func (s *Steps) DrawRequests(ctx context.Context, show domain.ShowID) ([]domain.RequestID, domain.Stats, error) {
 	var requests []domain.RequestID
-	stats, err := s.eachDrawn(ctx, show, func(page []domain.RequestID, _ reply, _ int64) {
+	stats, err := s.eachDrawn(ctx, show, 0, func(page []domain.RequestID, _ reply, _ int64) {
 		requests = append(requests, page...)
 	})
 	return requests, stats, err
@@ -34,7 +34,7 @@ type Drawn struct {
 func (s *Steps) Drawn(ctx context.Context, show domain.ShowID) (Drawn, error) {
 	drawn := Drawn{Waiting: map[domain.RequestID]int64{}}
 	standing := int64(0)
-	stats, err := s.eachDrawn(ctx, show, func(page []domain.RequestID, scores reply, waiting int64) {
+	stats, err := s.eachDrawn(ctx, show, 1, func(page []domain.RequestID, scores reply, waiting int64) {
 		for i, request := range page {
 			if score, err := strconv.ParseFloat(scores.str(i), 64); err == nil {
 				drawn.Waiting[request] = int64(score)
@@ -46,11 +46,11 @@ func (s *Steps) Drawn(ctx context.Context, show domain.ShowID) (Drawn, error) {
 	return drawn, err
 }
 
-// eachDrawn reads the draw in pages, with the scores of those who wait still ("": not
-// any more) and how many wait with a drawn place.
-func (s *Steps) eachDrawn(ctx context.Context, show domain.ShowID, see func(page []domain.RequestID, scores reply, waiting int64)) (domain.Stats, error) {
+// eachDrawn reads the draw in pages, with how many wait with a drawn place and, where
+// they are wanted, the scores of those who wait still ("": not any more).
+func (s *Steps) eachDrawn(ctx context.Context, show domain.ShowID, wanted int, see func(page []domain.RequestID, scores reply, waiting int64)) (domain.Stats, error) {
 	for from := 0; ; {
-		r, err := s.step(ctx, "draw_page", show, from, drawPage, domain.DrawCeiling)
+		r, err := s.step(ctx, "draw_page", show, from, drawPage, domain.DrawCeiling, wanted)
 		if err != nil {
 			return domain.Stats{}, err
 		}

@@ -3,14 +3,14 @@
 -- READS   show waiting active rate draw
 -- WRITES
 -- ARGV    1 clock offset in ms, 2 how many to leave out, 3 most to tell, 4 score below
---         which all places are drawn
+--         which all places are drawn, 5 scores wanted (1 or 0)
 -- RETURNS OK, numbers, entries in all, who wait with a drawn place, requests, scores of
 --           those (empty: waits no more)
 --         NOT_LOADED: the show is not there
 
 local from = tonumber(ARGV[2])
 local requests = redis.call('LRANGE', key.draw, from, from + tonumber(ARGV[3]) - 1)
-local scores = read_many('ZMSCORE', key.waiting, requests)
-for i = 1, #requests do scores[i] = scores[i] or '' end
+local scores = ARGV[5] == '1' and read_many('ZMSCORE', key.waiting, requests) or {}
+for i = 1, #scores do scores[i] = scores[i] or '' end
 return {'OK', numbers(0), redis.call('LLEN', key.draw),
   redis.call('ZCOUNT', key.waiting, '-inf', '(' .. ARGV[4]), requests, scores}
