@@ -44,7 +44,7 @@ type connection struct {
 	limiter  *rate.Limiter
 	until    time.Time // when the socket is to be opened anew
 	// life ends with the socket; it bounds what is done on the client's behalf.
-	life context.Context
+	life context.Context //nolint:containedctx // the connection is what lives as long
 	end  context.CancelFunc
 
 	mu        sync.Mutex
@@ -62,7 +62,7 @@ type connection struct {
 	bookings  map[domain.BookingID]int // how far each booking was told to have come
 }
 
-func newConnection(h *Hub, who Identity, s *socket, life context.Context) *connection {
+func newConnection(life context.Context, h *Hub, who Identity, s *socket) *connection {
 	c := &connection{
 		id: domain.NewID(), identity: who, socket: s, hub: h,
 		limiter: rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
@@ -73,14 +73,6 @@ func newConnection(h *Hub, who Identity, s *socket, life context.Context) *conne
 	c.until = c.since.Add(h.config.lifeAtMost/2 + rand.N(h.config.lifeAtMost/2))
 	c.life, c.end = context.WithCancel(life)
 	return c
-}
-
-// offer puts a frame into a lane and sends what can be sent.
-func (c *connection) offer(l lane, p pending) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.out.put(l, p)
-	c.flush()
 }
 
 // flush hands the next frame to the socket when none is in flight. It is called

@@ -51,7 +51,7 @@ func (h *Hub) handshake(c echo.Context) error {
 	}
 	h.metrics.handshake("ok")
 	request := c.Request()
-	conn := newConnection(h, who, s, context.WithoutCancel(request.Context()))
+	conn := newConnection(context.WithoutCancel(request.Context()), h, who, s)
 	h.sockets.serve(conn, request, func() { h.ended(conn) })
 	return nil
 }

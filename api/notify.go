@@ -68,11 +68,11 @@ func (h *Hub) jitter() time.Duration {
 
 // doubtPlaces has every place at a show read again that doubtful picks.
 func (h *Hub) doubtPlaces(show domain.ShowID, delay time.Duration, doubtful func(*follow) bool) {
-	any := false
+	doubted := false
 	for _, c := range h.registry.find(showInterest(show)) {
-		any = c.doubt(show, doubtful) || any
+		doubted = c.doubt(show, doubtful) || doubted
 	}
-	if any {
+	if doubted {
 		h.chores.add(chore{chorePlaces, string(show)}, delay)
 	}
 }

@@ -179,7 +179,7 @@ func (l *ledger) all() []*entry {
 // receipt is a message's context and travels in it: what the handler is told, what
 // runs it, and what became of it, because a Nack carries no error.
 type receipt struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 	deadline time.Time // by which somebody cancels it
 	delivery Delivery
 	run      func(context.Context) error

@@ -175,7 +175,7 @@ func (s *subscription) take(ctx context.Context, e *entry, in lane) {
 
 // job is an entry to be worked on, in a lane that it has a token of.
 type job struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // handed over with the entry it is for
 	e   *entry
 	in  lane
 }
