@@ -25,6 +25,13 @@ type Place struct {
 	Epoch       int64            `json:"epoch"`
 	Version     int64            `json:"version"`
 	ServerTime  time.Time        `json:"serverTime"`
+	Draw        *DrawProof       `json:"draw"` // what the draw gave, once it has closed
+}
+
+// DrawProof is what the draw gave to a person; it follows from seed and request id.
+type DrawProof struct {
+	Score int64 `json:"score"`
+	Place int64 `json:"place"` // among all who were drawn
 }
 
 // Bounds of what PollAfterMs is believed, and what holds when it is not there.

@@ -15,6 +15,7 @@ import (
 // Codes of problem documents that callers act on. An Error may carry others.
 const (
 	CodeNotOpen             = "NOT_OPEN"
+	CodeDrawOpen            = "DRAW_OPEN"
 	CodeNotAdmitted         = "NOT_ADMITTED"
 	CodeNotJoined           = "NOT_JOINED"
 	CodeSoldOut             = "SOLD_OUT"

@@ -35,6 +35,8 @@ type Show struct {
 type Draw struct {
 	SeedHash string `json:"seedHash"`
 	Seed     string `json:"seed,omitempty"`
+	// ClosesAt is when nobody is drawn any more and admission begins.
+	ClosesAt time.Time `json:"closesAt"`
 }
 
 // NewShow is what an operator creates a show from. What is nil or empty gets the
@@ -74,6 +76,9 @@ type QueueChange struct {
 	TurnSeconds    *int `json:"turnSeconds,omitempty"`
 	SessionSeconds *int `json:"sessionSeconds,omitempty"`
 	GraceSeconds   *int `json:"graceSeconds,omitempty"`
+
+	LateJoinSeconds  *int `json:"lateJoinSeconds,omitempty"`
+	OverAdmitPercent *int `json:"overAdmitPercent,omitempty"`
 }
 
 // Shows lists the shows, newest first.
