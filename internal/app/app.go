@@ -52,6 +52,7 @@ func New(ctx context.Context, settings config.Config, log *slog.Logger) (_ *App,
 			return nil, err
 		}
 	}
+	redis.SetLogger(redisLog{log}) // the library has one for the whole process
 	stopTracing, err := startTracing(ctx, string(settings.Role))
 	if err != nil {
 		return nil, err
