@@ -104,6 +104,12 @@ export class Room {
     }
   }
 
+  /** What the draw gave is in answers only: it is asked for when somebody looks. */
+  readProof() {
+    const { place, show } = this.state;
+    if (place && show?.draw?.seed && !place.draw) this.#quietly(() => this.readPlace());
+  }
+
   async readBookings() {
     const { bookings = [] } = (await this.#api.get('/api/bookings?limit=50')) ?? {};
     this.bookings = bookings.filter((b) => b.showId === this.#showId);

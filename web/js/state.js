@@ -79,12 +79,17 @@ function withPlace(before, place, answer) {
   const known = state.place;
   if (known && olderThan(known, place, answer)) return before;
   const fresh = known !== null && alive(place) && !alive(known);
-  const next = { ...state, place, rejoin: alive(place) ? false : state.rejoin };
+  const next = { ...state, place: withProof(place, known), rejoin: alive(place) ? false : state.rejoin };
   if (fresh || !known) Object.assign(next, { shownRank: null, startRank: null, rankNote: '', eta: null, etaNote: '' });
   if (fresh && place.status === 'WAITING') next.rankNote = 'You joined again, so your place is at the end of the line.';
   if (place.status !== 'ACTIVE') Object.assign(next, { hold: null, otherHolds: [] });
   if (!alive(place)) return { ...next, shownRank: null, eta: null };
   return withRank(next, place);
+}
+
+/** What the draw gave is told by answers and not by frames; it holds as long as the epoch does. */
+function withProof(place, known) {
+  return place.draw || !known?.draw || known.requestId !== place.requestId ? place : { ...place, draw: known.draw };
 }
 
 function olderThan(known, place, answer) {

@@ -1,5 +1,6 @@
 // Where the person stands: status, number in line, turn, session.
 
+import { scoreOf } from '../draw.js';
 import { alive, progress } from '../state.js';
 import { count, plural, wait, when } from '../text.js';
 import { byId, line, show, text } from './dom.js';
@@ -33,7 +34,7 @@ const LEAVE_LABELS = { PREQUEUE: 'Leave the draw', ADMITTED: 'Give up my turn', 
 const SAY_RANK_EVERY_MS = 20_000;
 
 export class PlaceView {
-  #room; #countdowns; #say; #saidRankAt = -Infinity; #title = ''; #flash = null;
+  #room; #countdowns; #say; #saidRankAt = -Infinity; #title = ''; #flash = null; #checked = '';
 
   constructor(room, countdowns, say) {
     this.#room = room;
@@ -42,6 +43,7 @@ export class PlaceView {
     byId('join').addEventListener('click', () => room.join());
     byId('claim').addEventListener('click', () => room.claim());
     byId('leave').addEventListener('click', () => room.leave());
+    byId('draw').addEventListener('toggle', () => room.readProof());
   }
 
   render(signedIn) {
@@ -86,11 +88,12 @@ export class PlaceView {
 
   #opening({ show: sale }, status) {
     const joins = sale.phase === 'SCHEDULED' ? sale.prequeueAt ?? sale.opensAt : null;
-    const opens = sale.phase === 'PREQUEUE' && (status === 'NONE' || status === 'PREQUEUE') ? sale.opensAt : null;
+    const closes = sale.draw?.closesAt ?? sale.opensAt;
+    const opens = sale.phase === 'PREQUEUE' && (status === 'NONE' || status === 'PREQUEUE') ? closes : null;
     const at = joins ?? opens;
     show(byId('opens'), Boolean(at));
     if (at) {
-      text(byId('opens-label'), joins && sale.prequeueAt ? 'The pre-queue opens in' : 'The sale opens in');
+      text(byId('opens-label'), joins && sale.prequeueAt ? 'The pre-queue opens in' : closes !== sale.opensAt && opens ? 'The draw closes in' : 'The sale opens in');
       text(byId('opens-at'), when(at));
     }
     this.#countdowns.set(byId('opens-countdown'), at, { over: () => this.#room.deadline('opens') });
@@ -129,6 +132,26 @@ export class PlaceView {
     show(byId('seed-row'), Boolean(sale.draw?.seed));
     text(byId('request-id'), place?.requestId);
     show(byId('request-row'), Boolean(place?.requestId));
+    const closes = sale.draw?.closesAt ?? sale.opensAt;
+    text(byId('draw-closes'), closes === sale.opensAt ? 'the opening' : when(closes));
+    show(byId('draw-all'), Boolean(sale.draw?.seed));
+    byId('draw-link').href = `/api/shows/${encodeURIComponent(sale.id)}/draw`;
+    this.#proof(sale.draw?.seed, place);
+  }
+
+  /** The person's own place in the draw, and whether it follows from the seed. */
+  #proof(seed, place) {
+    const drawn = seed && place?.draw;
+    show(byId('proof-row'), Boolean(drawn));
+    if (!drawn) return line(byId('proof-check'), '');
+    text(byId('proof'), `${count(drawn.place)} (score ${count(drawn.score)})`);
+    const checked = `${seed} ${place.requestId} ${drawn.score}`;
+    if (checked === this.#checked) return;
+    this.#checked = checked;
+    scoreOf(seed, place.requestId).then((score) => {
+      if (score === null || checked !== this.#checked) return;
+      line(byId('proof-check'), score === drawn.score ? 'Checked in this page: your score follows from the seed.' : 'Your score does not follow from the seed. Please tell the organiser.');
+    });
   }
 
   /** A tab in the background calls through its title when the turn has come. */
