@@ -2,7 +2,7 @@
 -- room for, in order. Whoever calls and however often: never more inside than allowed.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence rate ended seats holds deadlines begun
+-- WRITES  show waiting active claimed presence rate ended revoked seats holds deadlines begun
 --         owners seat_log
 -- ARGV    1 clock offset in ms, 2 interval in ms (0: a slot was freed, run now),
 --         3 most to admit, 4 most to end, of each kind

@@ -2,8 +2,8 @@
 -- gets a new one at the end of the line.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence rate draw ended seats holds deadlines
---         begun owners seat_log
+-- WRITES  show waiting active claimed presence rate draw ended revoked seats holds
+--         deadlines begun owners seat_log
 -- ARGV    1 clock offset in ms, 2 score below which all places are drawn, then request,
 --         drawn score ...
 -- RETURNS OK, numbers, then for each request {code, created (1 or 0), place}, where code is

@@ -2,7 +2,7 @@
 -- but for seats that are being booked.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence ended seats holds deadlines begun owners
+-- WRITES  show waiting active claimed presence ended revoked seats holds deadlines begun owners
 --         seat_log
 -- ARGV    1 clock offset in ms, 2 request
 -- RETURNS OK, left (1 or 0), freed a slot (1 or 0), seat version, epoch, version, freed seats

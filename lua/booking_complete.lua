@@ -2,7 +2,7 @@
 -- is sold. Ends its person's session. A booking settled before changes nothing.
 -- USES    clock show seats admission ending settlement
 -- READS   rate
--- WRITES  show waiting active claimed presence ended seats holds deadlines begun
+-- WRITES  show waiting active claimed presence ended revoked seats holds deadlines begun
 --         owners bought seat_log sold_out settled
 -- ARGV    1 clock offset in ms, 2 booking, 3 hold, 4 request, then seats
 -- RETURNS OK, done (0: settled before), freed a slot (1 or 0), sold out has changed (1 or 0),

@@ -28,6 +28,7 @@ var allKeys = []keyInfo{
 	{"rate", "rate:{SHOW}", "hash", "second -> admissions, for the last 61 seconds", noTTL},
 	{"draw", "draw:{SHOW}", "list", "request ids of all who took part in the draw, in order of arrival, whatever became of them", noTTL},
 	{"ended", "ended:{SHOW}", "hash", "request id -> STATUS:ms of a place that is over (EXPIRED, LEFT); joining again removes it", noTTL},
+	{"revoked", "revoked:{SHOW}", "zset", "REQUEST:DEADLINE:EPOCH:ENDED of a session that has ended -> its number, rising, for shops that check passes; forgotten some minutes after its deadline", noTTL},
 	{"seats", "seats:{SHOW}", "hash", "seat id -> h:HOLD:REQUEST:DEADLINE (held), b:HOLD:REQUEST:BOOKING (being booked) or s:BOOKING (sold); absent or h with its deadline over: free", noTTL},
 	{"holds", "holds:{SHOW}", "hash", "hold id -> REQUEST:STATE:DEADLINE:CEILING:BOOKING:BEGUN:seat,seat; state h plain, b begun, p begun and published, x lapsed", noTTL},
 	{"deadlines", "hold-deadlines:{SHOW}", "zset", "hold id -> deadline in ms of a plain hold, or when a lapsed one is forgotten", noTTL},

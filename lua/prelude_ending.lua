@@ -1,7 +1,37 @@
 -- The end of places; uses admission and seats.
 
+-- The end of a session is remembered for this long after its deadline: until then a
+-- shop with a slow clock may take the pass for good.
+local REMEMBERED = 2 * 60 * 1000
+
+-- Makes it known that sessions end, so that their passes count no more. A turn has none.
+local function revoke(requests)
+  local claimed, sessions = read_many('SMISMEMBER', key.claimed, requests), {}
+  for i, deadline in ipairs(read_many('ZMSCORE', key.active, requests)) do
+    if deadline and claimed[i] == 1 then
+      sessions[#sessions + 1] = table.concat({requests[i], int(tonumber(deadline)), int(show.epoch), int(now)}, ':')
+    end
+  end
+  if #sessions == 0 then return end
+
+  local entries, last = {}, count('revoked', #sessions)
+  for i, session in ipairs(sessions) do
+    entries[#entries + 1] = int(last - #sessions + i)
+    entries[#entries + 1] = session
+  end
+  many('ZADD', key.revoked, entries)
+
+  local old = 0
+  for _, session in ipairs(redis.call('ZRANGE', key.revoked, 0, 2 * #sessions)) do
+    if not over(tonumber(string.match(session, ':(%d+):')) + REMEMBERED) then break end
+    old = old + 1
+  end
+  if old > 0 then redis.call('ZREMRANGEBYRANK', key.revoked, 0, old - 1) end
+end
+
 -- Ends places, in the line or inside, with a final status and their plain holds.
 local function finish(requests, status)
+  revoke(requests)
   local ends = {}
   for _, request in ipairs(requests) do
     ends[#ends + 1] = request

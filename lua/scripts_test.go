@@ -93,7 +93,7 @@ func TestEveryResultOfEveryScript(t *testing.T) {
 }
 
 func outcomeCases() []outcomeCase {
-	return slices.Concat(showOutcomes(), admissionOutcomes(), holdOutcomes(), swapOutcomes(), bookingOutcomes(), recoveryOutcomes(), otherOutcomes(), queueOutcomes())
+	return slices.Concat(showOutcomes(), admissionOutcomes(), holdOutcomes(), swapOutcomes(), bookingOutcomes(), recoveryOutcomes(), revocationOutcomes(), otherOutcomes(), queueOutcomes())
 }
 
 // loaded plays on a show that is in Redis, full of the usual people: in is inside,

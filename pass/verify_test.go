@@ -227,3 +227,11 @@ func TestACallerWhoGoesAwayFailsNobodyElse(t *testing.T) {
 	_, err := v.Verify(ctx, f.sign(t, 1, "demo", "r1"))
 	require.NoError(t, err)
 }
+
+// People hold passes while Foyer is replaced by its next release.
+func TestAPassStaysTheSameFromReleaseToRelease(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "eyJhbGciOiJFZERTQSIsImtpZCI6IlVERFJlT1psMWlwWEFmcDl3WXNtMTNzREJNSzVvZy0tUVdkQmp6dWY2bzQiLCJ0eXAiOiJKV1QifQ."+
+		"eyJpc3MiOiJmb3llciIsInN1YiI6ImFkYSIsImV4cCI6MTkwNjUzOTAwMCwianRpIjoiVzdvV0ZZRkhwLWtIbDBHQ0pTb24yZyIsInNob3ciOiJkZW1vIiwicmVxdWVzdElkIjoicjEiLCJlcG9jaCI6MX0."+
+		"gkWKmzgjtP_jIQQdSIFKWxEnbY2L_tE6xuv4VFs0tHnHonsRqxMPEXKB2_A61ZfHwHcjPyvF3_duKvqtlZPlCw", newFoyer(t).sign(t, 1, "demo", "r1"))
+}
