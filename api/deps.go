@@ -41,6 +41,7 @@ type Steps interface {
 	Touch(ctx context.Context, show domain.ShowID, requests []domain.RequestID) error
 	Claim(ctx context.Context, show domain.ShowID, request domain.RequestID) (domain.Place, error)
 	Leave(ctx context.Context, show domain.ShowID, request domain.RequestID) (lua.Departure, error)
+	Revocations(ctx context.Context, show domain.ShowID, since lua.RevocationCursor, limit int) (ended []lua.Revocation, next lua.RevocationCursor, more bool, err error)
 	Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error)
 	DrawRequests(ctx context.Context, show domain.ShowID) ([]domain.RequestID, domain.Stats, error)
 

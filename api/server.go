@@ -206,6 +206,7 @@ func (s *Server) mountShows(api *echo.Group) {
 	api.DELETE("/shows/:show/admission", s.person(s.leaveShow))
 	api.POST("/shows/:show/admission/claim", s.person(s.claimTurn))
 	api.GET("/pass/jwks.json", s.passKeys)
+	api.GET("/pass/revocations", s.passRevocations)
 }
 
 func (s *Server) mountSelling(api *echo.Group) {
