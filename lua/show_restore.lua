@@ -3,7 +3,7 @@
 -- nothing can be relied on.
 -- USES    clock
 -- READS
--- WRITES  show waiting active claimed presence rate ended revoked seats holds deadlines begun
+-- WRITES  show waiting active claimed presence rate draw ended revoked seats holds deadlines begun
 --         owners bought seat_log sold_out settled
 -- ARGV    1 clock offset in ms, 2 epoch, 3 capacity, 4 grace in ms, 5 number of
 --         settings, then settings as field, value ..., then seat, booking, request ...
