@@ -48,7 +48,9 @@ func (h *Hub) Notify(n events.Notification) {
 // Gap says that notifications may have been lost. What the sockets here follow is
 // read again, spread over a short time, and they are told what differs.
 func (h *Hub) Gap(reason string) {
-	h.deps.log.Warn("notifications may be lost, reading again", "reason", reason)
+	if reason != events.GapSubscribed { // what begins has missed all that was before: no news
+		h.deps.log.Warn("notifications may be lost, reading again", "reason", reason)
+	}
 	for _, id := range h.registry.ids(interestShow) {
 		delay := h.jitter()
 		h.chores.add(chore{choreShow, id}, delay)

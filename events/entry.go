@@ -179,11 +179,11 @@ func (l *ledger) all() []*entry {
 // receipt is a message's context and travels in it: what the handler is told, what
 // runs it, and what became of it, because a Nack carries no error.
 type receipt struct {
-	context.Context //nolint:containedctx // it is one
-	deadline time.Time // by which somebody cancels it
-	delivery Delivery
-	run      func(context.Context) error
-	err      error
+	context.Context           //nolint:containedctx // it is one
+	deadline        time.Time // by which somebody cancels it
+	delivery        Delivery
+	run             func(context.Context) error
+	err             error
 }
 
 type receiptKey struct{}
