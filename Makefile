@@ -10,7 +10,7 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-web bench fmt vet lint vuln ci
+.PHONY: help run build test test-web bench soak fmt vet lint vuln ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ test-web: ## the pages' unit tests (needs node)
 
 bench: ## every benchmark, once each
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 15m ./...
+
+SOAK ?= 5m
+
+soak: ## break one part after the other under load, for SOAK=5m
+	SOAK=$(SOAK) $(GO) test $(RACE) -tags soak -run '^TestSoak$$' -v -timeout 24h .
 
 fmt: ## fail on files that gofmt would change
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './node_modules/*')); \

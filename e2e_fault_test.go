@@ -121,7 +121,7 @@ func (d *deployment) openTo(t *testing.T, rows int) *crowd {
 	t.Helper()
 	show := d.putOnSale(t, func(s *client.NewShow) { s.Seating = seating(rows, 50) })
 	c := &crowd{t: t, d: d, show: show, closing: make(chan struct{}), accepted: map[domain.BookingID]domain.BookingStatus{}}
-	c.ctx, c.stop = context.WithTimeout(context.Background(), 3*time.Minute)
+	c.ctx, c.stop = context.WithTimeout(context.Background(), 6*time.Minute)
 	t.Cleanup(func() {
 		c.stop()
 		c.people.Wait()
