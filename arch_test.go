@@ -100,7 +100,8 @@ var libraries = []library{
 	{"github.com/golang-jwt/jwt", []string{"api", "pass", "internal/app", "internal/crowd", "cmd/foyer"}, true, "passes are signed and checked in pass; tokens are judged in one place and minted by dev mode and the token command"},
 	{"github.com/MicahParks/keyfunc", []string{"api"}, false, "keys of tokens are judged where tokens are"},
 	{"github.com/ThreeDotsLabs/", []string{"events"}, false, "the message library can be replaced by changing one package"},
-	{"github.com/jackc/pgx", []string{"store", "internal/testenv", ""}, false, "SQL is spoken in one package; the end-to-end tests look behind it"},
+	{"github.com/jackc/pgx", []string{"store", "internal/testenv", "bench", ""}, false,
+		"SQL is spoken in one package; the end-to-end tests look behind it, and measurements speak it plainly to compare"},
 	{"modernc.org/sqlite", []string{"store"}, false, "SQL is spoken in one package"},
 	{"github.com/pressly/goose", []string{"store"}, false, "migrations are run by the store"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, true, "embedded Redis is for trying out; production code must not know it"},
@@ -130,9 +131,10 @@ type source struct {
 	lines int
 }
 
-// skipped are folders that hold no source of ours. internal/deps may exist in a
-// working tree while libraries are being chosen.
-var skipped = []string{".git", "node_modules", "bin", "testdata", "internal/deps"}
+// skipped are folders that hold no source of this module. internal/deps may exist
+// in a working tree while libraries are being chosen; bench/peers is a module of its
+// own, which imports what the product must not.
+var skipped = []string{".git", "node_modules", "bin", "testdata", "internal/deps", "bench/peers"}
 
 // walk calls see for every file of the project, by slash path from the root.
 func walk(t *testing.T, see func(file string)) {
