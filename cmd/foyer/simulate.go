@@ -19,6 +19,8 @@ type simulateCommand struct {
 	Turn          time.Duration `default:"2m" group:"Plan" help:"Time to claim a turn."`
 	Session       time.Duration `default:"15m" group:"Plan" help:"Time inside after the claim."`
 	Grace         time.Duration `default:"1m" group:"Plan" help:"Silence after which a waiter is dropped."`
+	LateJoin      time.Duration `default:"0s" group:"Plan" help:"How long after the opening people may still join the draw; admission begins then."`
+	OverAdmit     int           `default:"0" group:"Plan" help:"Most turns beyond the rate, in percent, that make up for turns nobody claims."`
 	Seats         int           `default:"20000" group:"Plan" help:"Seats on sale; 0 for a waiting room only."`
 	Prequeue      time.Duration `default:"30m" group:"Plan" help:"How long before the opening people may enter the draw; 0 for no pre-queue."`
 	Sale          time.Duration `default:"12h" group:"Plan" help:"When the sale ends, counted from the opening."`
@@ -69,7 +71,7 @@ func (c simulateCommand) Run(ctx context.Context, out io.Writer) error {
 
 // read turns flags into a plan and a crowd. A show's times are whole seconds.
 func (c simulateCommand) read() (simulate.Plan, simulate.Crowd, error) {
-	for name, d := range map[string]time.Duration{"turn": c.Turn, "session": c.Session, "grace": c.Grace} {
+	for name, d := range map[string]time.Duration{"turn": c.Turn, "session": c.Session, "grace": c.Grace, "late-join": c.LateJoin} {
 		if d%time.Second != 0 {
 			return simulate.Plan{}, simulate.Crowd{}, fmt.Errorf("--%s must be whole seconds", name)
 		}
@@ -78,6 +80,7 @@ func (c simulateCommand) read() (simulate.Plan, simulate.Crowd, error) {
 		Queue: domain.QueueSettings{
 			MaxActive: c.MaxActive, RatePerMinute: c.RatePerMinute, TurnSeconds: int(c.Turn.Seconds()),
 			SessionSeconds: int(c.Session.Seconds()), GraceSeconds: int(c.Grace.Seconds()),
+			LateJoinSeconds: int(c.LateJoin.Seconds()), OverAdmitPercent: c.OverAdmit,
 		},
 		Seats: c.Seats, Prequeue: c.Prequeue, Sale: c.Sale, Tick: c.Tick,
 	}

@@ -28,6 +28,9 @@ func (p Plan) check() error {
 	if p.Tick < 50*time.Millisecond || p.Tick > time.Minute {
 		problems = append(problems, errors.New("tick must be from 50ms to 1m"))
 	}
+	if late := time.Duration(p.Queue.LateJoinSeconds) * time.Second; late >= p.Sale && p.Sale > 0 {
+		problems = append(problems, errors.New("the sale must be longer than people may join the draw late"))
+	}
 	return errors.Join(problems...)
 }
 

@@ -47,6 +47,8 @@ type Limits struct {
 	TurnSeconds     int     `json:"turnSeconds"`
 	SessionSeconds  int     `json:"sessionSeconds"`
 	GraceSeconds    int     `json:"graceSeconds"`
+	LateJoinSeconds int     `json:"lateJoinSeconds"`
+	OverAdmit       int     `json:"overAdmitPercent"`
 	Seats           int     `json:"seats"`
 	PrequeueSeconds float64 `json:"prequeueSeconds"`
 	TickSeconds     float64 `json:"tickSeconds"`
@@ -81,7 +83,7 @@ func (s *sale) result(seed uint64) *Result {
 		Seed: seed,
 		Plan: Limits{
 			MaxActive: q.MaxActive, RatePerMinute: q.RatePerMinute, TurnSeconds: q.TurnSeconds, SessionSeconds: q.SessionSeconds,
-			GraceSeconds: q.GraceSeconds, Seats: s.plan.Seats, PrequeueSeconds: s.plan.Prequeue.Seconds(), TickSeconds: s.plan.Tick.Seconds(),
+			GraceSeconds: q.GraceSeconds, LateJoinSeconds: q.LateJoinSeconds, OverAdmit: q.OverAdmitPercent, Seats: s.plan.Seats, PrequeueSeconds: s.plan.Prequeue.Seconds(), TickSeconds: s.plan.Tick.Seconds(),
 		},
 		People: s.crowd.People, Joined: g.joined, Refused: g.refused, LetIn: g.ins, NoShows: g.noShows, Buyers: g.buyers,
 		NotIn: g.joined - g.ins, SeatsSold: s.room.Sold(), EndedAfter: g.sinceOpening(g.end),

@@ -9,7 +9,7 @@ import (
 // Rules are a show's settings. Instants and durations are in ms.
 type Rules struct {
 	JoinAt   int64 // places are given from here on; before OpensAt they are drawn
-	OpensAt  int64
+	OpensAt  int64 // when the draw closes and admission begins
 	ClosesAt int64 // 0: never
 	Turn     int64
 	Session  int64
@@ -17,6 +17,7 @@ type Rules struct {
 
 	MaxActive     int
 	RatePerMinute int
+	OverAdmit     int // percent: bound of the turns that make up for those nobody claims
 	Capacity      int // seats; 0: the show never sells out
 }
 
@@ -47,7 +48,9 @@ type place struct {
 	contact  int64
 	deadline int64
 	standing Standing
-	unswept  bool // expired, and no admit step has told so yet
+
+	unswept   bool // expired, and no step has told so yet
+	unclaimed bool // it was a turn that expired
 }
 
 // present is the contact of somebody whose page renews it all the time.
@@ -75,6 +78,7 @@ type Room struct {
 	rate     [rateWindow + 4]bucket
 
 	seq       int64
+	noShow    float64 // share of turns that nobody claims, in millionths
 	waiting   int
 	inside    int // whose deadline is not over
 	sold      int
@@ -104,6 +108,7 @@ func (r *Room) pass(now int64) {
 		for d, ok := q.over(now); ok; d, ok = q.over(now) {
 			p := &r.people[d.id]
 			if p.deadline == d.at && (p.standing == Admitted || p.standing == Active) {
+				p.unclaimed = p.standing == Admitted
 				p.standing, p.unswept = Expired, true
 				r.inside--
 				r.unswept++
@@ -158,12 +163,30 @@ func (r *Room) admittedLately(now int64) int {
 	return sum
 }
 
+// learnNoShow takes turns into a moving average in which the last 64 weigh most. A
+// positive number of turns was not claimed; 0: one was.
+func (r *Room) learnNoShow(unclaimed int) {
+	kept := math.Pow(1-1.0/64, float64(max(unclaimed, 1)))
+	share := r.noShow * kept
+	if unclaimed > 0 {
+		share += 1e6 * (1 - kept)
+	}
+	r.noShow = math.Floor(share + 0.5)
+}
+
+// allowance is how many turns may be given in a minute.
+func (r *Room) allowance() int {
+	rate := float64(r.rules.RatePerMinute)
+	most := rate * float64(100+r.rules.OverAdmit) / 100
+	return int(math.Floor(min(most, rate/max(1e-6, 1-r.noShow/1e6))))
+}
+
 // vacancy is how many may come in at this instant.
 func (r *Room) vacancy(now int64) int {
 	if r.Phase(now) != domain.PhaseOpen {
 		return 0
 	}
-	return max(0, min(r.rules.MaxActive-r.inside, r.rules.RatePerMinute-r.admittedLately(now)))
+	return max(0, min(r.rules.MaxActive-r.inside, r.allowance()-r.admittedLately(now)))
 }
 
 // admit gives a turn to somebody who is no longer in the line.
@@ -189,6 +212,13 @@ func (r *Room) sweep(id int32) bool {
 	p.unswept = false
 	r.unswept--
 	return true
+}
+
+// expire sweeps somebody who is about to have another place, or none.
+func (r *Room) expire(id int32) {
+	if r.sweep(id) && r.people[id].unclaimed {
+		r.learnNoShow(1)
+	}
 }
 
 // finish ends a place.

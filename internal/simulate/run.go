@@ -77,9 +77,10 @@ func Run(ctx context.Context, plan Plan, crowd Crowd, seed uint64) (*Result, err
 func newSale(plan Plan, crowd Crowd, seed uint64) *sale {
 	opens := birth + ms(plan.Prequeue)
 	rules := Rules{
-		JoinAt: birth, OpensAt: opens, ClosesAt: opens + ms(plan.Sale),
+		JoinAt: birth, OpensAt: opens + int64(plan.Queue.LateJoinSeconds)*1000, ClosesAt: opens + ms(plan.Sale),
 		Turn: ms(plan.Queue.Turn()), Session: ms(plan.Queue.Session()), Grace: ms(plan.Queue.Grace()),
-		MaxActive: plan.Queue.MaxActive, RatePerMinute: plan.Queue.RatePerMinute, Capacity: plan.Seats,
+		MaxActive: plan.Queue.MaxActive, RatePerMinute: plan.Queue.RatePerMinute,
+		OverAdmit: plan.Queue.OverAdmitPercent, Capacity: plan.Seats,
 	}
 	return &sale{
 		plan: plan, crowd: crowd, dice: newDice(seed), opens: opens, ends: rules.ClosesAt,

@@ -14,7 +14,7 @@ func (r *Room) Join(now int64, id int32, drawn int64) (created bool) {
 	case stands == domain.PhaseScheduled || stands == domain.PhaseSoldOut || stands == domain.PhaseClosed:
 		return false
 	}
-	r.sweep(id)
+	r.expire(id)
 	if r.waiting == 0 && r.vacancy(now) > 0 {
 		r.admit(now, id)
 		return true
@@ -48,6 +48,7 @@ func (r *Room) Claim(now int64, id int32) bool {
 	r.pass(now)
 	p := &r.people[id]
 	if p.standing == Admitted {
+		r.learnNoShow(0)
 		p.standing, p.deadline = Active, now+r.rules.Session
 		r.sessions.push(due{p.deadline, id})
 	}
@@ -57,7 +58,7 @@ func (r *Room) Claim(now int64, id int32) bool {
 // Leave ends a place at somebody's wish; it fails for whoever has none.
 func (r *Room) Leave(now int64, id int32) bool {
 	r.pass(now)
-	r.sweep(id)
+	r.expire(id)
 	standing := r.people[id].standing
 	if standing != Waiting && standing != Admitted && standing != Active {
 		return false
@@ -93,10 +94,17 @@ func (r *Room) Admit(now, interval int64, step *Step) {
 		step.Skipped = true
 		return
 	}
+	unclaimed := 0
 	for _, id := range r.overdue {
 		if r.sweep(id) {
 			step.Ended = append(step.Ended, id)
+			if r.people[id].unclaimed {
+				unclaimed++
+			}
 		}
+	}
+	if unclaimed > 0 {
+		r.learnNoShow(unclaimed)
 	}
 	r.overdue = r.overdue[:0]
 
