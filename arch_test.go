@@ -81,6 +81,8 @@ var testsMay = map[string][]string{
 	"lua":          {"internal/simulate"}, // the simulator's rules are held to the real ones
 	"deploy":       {"internal/config", "internal/app"},
 	"internal/app": {"internal/testenv"},
+	// what was rebuilt is held against every promise
+	"internal/recovery": {"internal/verify"},
 }
 
 // A library is one outside module, where it may be used, and why only there.

@@ -18,9 +18,14 @@ func Sell(seat domain.SoldSeat, hold domain.HoldID) Correction {
 	return Correction{"SELL", string(seat.SeatID), string(seat.BookingID), string(seat.RequestID), string(hold)}
 }
 
-// Unsell says that SQL has not sold a seat to a booking, and will not any more.
-func Unsell(seat domain.SoldSeat) Correction {
-	return Correction{"FREE", string(seat.SeatID), string(seat.BookingID), string(seat.RequestID), ""}
+// Unsell says that SQL has not sold a seat to a booking, and will not any more. over
+// says that the booking is cancelled, or nothing that SQL knows.
+func Unsell(seat domain.SoldSeat, over bool) Correction {
+	c := Correction{"FREE", string(seat.SeatID), string(seat.BookingID), string(seat.RequestID), ""}
+	if over {
+		c.d = "X"
+	}
+	return c
 }
 
 // ClearSeat frees a seat whose value belongs to no hold.

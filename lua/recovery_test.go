@@ -79,8 +79,8 @@ func TestReconcilingBringsSoldSeatsAndKeepsPeople(t *testing.T) {
 
 		done, err := w.Reconcile(t.Context(), w.show.ID, 9, []Correction{
 			Sell(domain.SoldSeat{SeatID: "A-2-1", BookingID: "b2", RequestID: "dan"}, "h-lost"),
-			Unsell(domain.SoldSeat{SeatID: "A-1-1", BookingID: "b1", RequestID: "ann"}),
-			Unsell(domain.SoldSeat{SeatID: "A-2-2", BookingID: "b1", RequestID: "ann"}), // is another's
+			Unsell(domain.SoldSeat{SeatID: "A-1-1", BookingID: "b1", RequestID: "ann"}, true),
+			Unsell(domain.SoldSeat{SeatID: "A-2-2", BookingID: "b1", RequestID: "ann"}, true), // is another's
 		})
 		require.NoError(t, err)
 		require.Equal(t, int64(9), done.Epoch)

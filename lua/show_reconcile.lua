@@ -8,7 +8,7 @@
 --         CLEAR, seat, value, '', '': the value belongs to no hold
 --         DROP, hold, '', '', '': it is not what its seats say
 --         SELL, seat, booking, request, hold: sold by SQL
---         FREE, seat, booking, request, '': not sold by SQL
+--         FREE, seat, booking, request, X or '': not sold by SQL; X: the booking is over
 --         BOUGHT, request, counted, right, '': seats bought are miscounted
 --         RECOUNT, '', '', '', '': seats sold or held are miscounted
 -- RETURNS OK, epoch, version, seat version, {seat, state ...}
@@ -28,11 +28,11 @@ local correct = {
     sell(seat, booking, request, hold)
     if not settled then redis.call('HSET', key.settled, booking, 'C') end
   end,
-  FREE = function(seat, booking, request)
+  FREE = function(seat, booking, request, outcome)
     if redis.call('HGET', key.seats, seat) ~= 's:' .. booking then return end
     put_seat(seat, false)
     redis.call('HINCRBY', key.bought, request, -1)
-    redis.call('HSET', key.settled, booking, 'X')
+    if outcome ~= '' then redis.call('HSET', key.settled, booking, outcome) end
   end,
   BOUGHT = function(request, counted, right)
     if (redis.call('HGET', key.bought, request) or '0') == counted then redis.call('HSET', key.bought, request, right) end

@@ -140,7 +140,7 @@ func sales(redis lua.Audit, sql store.Ledger) []lua.Correction {
 		}
 		b, known := sql.Bookings[seat.BookingID]
 		if !known || b.Decided > settling {
-			list = append(list, lua.Unsell(domain.SoldSeat{SeatID: id, BookingID: seat.BookingID, RequestID: b.RequestID}))
+			list = append(list, lua.Unsell(domain.SoldSeat{SeatID: id, BookingID: seat.BookingID, RequestID: b.RequestID}, b.Status != domain.BookingConfirmed))
 		}
 	}
 	return list
