@@ -23,18 +23,19 @@ import (
 
 // App is one process of Foyer. Make it with New.
 type App struct {
-	config      config.Config
-	log         *slog.Logger
-	redis       redisServer
-	commands    redis.UniversalClient
-	store       *store.DB
-	steps       *lua.Steps
-	bus         *events.Bus
-	sender      *events.Commands
-	deadLetters *events.DeadLetters
-	metrics     *prometheus.Registry
-	embedded    []string // what runs inside this process, for people to be told
-	closers     []func()
+	config        config.Config
+	log           *slog.Logger
+	redis         redisServer
+	commands      redis.UniversalClient
+	store         *store.DB
+	steps         *lua.Steps
+	bus           *events.Bus
+	sender        *events.Commands
+	deadLetters   *events.DeadLetters
+	metrics       *prometheus.Registry
+	embedded      []string // what runs inside this process, for people to be told
+	embeddedRedis bool     // Redis is, which is slower in some ways than a server
+	closers       []func()
 }
 
 // New opens what the role needs: Redis, SQL with its schema up to date, and in
@@ -87,7 +88,7 @@ func (a *App) embed() error {
 			return err
 		}
 		a.onClose(embedded.close)
-		a.config.RedisURL = embedded.url()
+		a.config.RedisURL, a.embeddedRedis = embedded.url(), true
 		a.embedded = append(a.embedded, "Redis inside this process (for trying out, never for a sale; good for a few thousand people)")
 	}
 	if a.config.DatabaseURL == "" {

@@ -90,7 +90,11 @@ func (a *App) rebuilder() *recovery.Rebuilder {
 
 // openSteps makes the steps in Redis, which restore a show that they miss.
 func (a *App) openSteps() {
-	a.steps = lua.New(a.commands, lua.WithLoader(func(ctx context.Context, show domain.ShowID) error {
+	options := []lua.Option{lua.WithLoader(func(ctx context.Context, show domain.ShowID) error {
 		return a.rebuilder().Load(ctx, show)
-	}))
+	})}
+	if a.embeddedRedis {
+		options = append(options, lua.WithEmbedded())
+	}
+	a.steps = lua.New(a.commands, options...)
 }
