@@ -30,6 +30,7 @@ type Place struct {
 	Waiting    int64 // people waiting at the show
 	Active     int64 // people inside or with a turn
 	ETA        *ETA
+	Odds       *Odds      // whether seats will be left; nil unless waiting
 	ClaimBy    *time.Time // deadline of the turn, while ADMITTED
 	ExpiresAt  *time.Time // deadline of the session, while ACTIVE
 	Epoch      int64

@@ -181,6 +181,10 @@ type Stats struct {
 	Epoch              int64  `json:"epoch"`
 	Version            int64  `json:"version"`
 	SeatVersion        int64  `json:"seatVersion"`
+	// NoShowPercent is the share of recent turns that nobody claimed, and
+	// SeatsPerBuyer what recent buyers took each; 0 until there were any.
+	NoShowPercent float64 `json:"noShowPercent,omitempty"`
+	SeatsPerBuyer float64 `json:"seatsPerBuyer,omitempty"`
 }
 
 // Availability tells whether a seat can be had, will perhaps come back, or is gone.

@@ -156,7 +156,11 @@ type Departure struct {
 // Leave ends a person's place, waiting or inside, and frees their holds but for seats
 // that are being booked. Leaving without a place is no error.
 func (s *Steps) Leave(ctx context.Context, show domain.ShowID, request domain.RequestID) (Departure, error) {
-	r, err := s.step(ctx, "admission_leave", show, string(request))
+	return s.depart(ctx, show, request, "left")
+}
+
+func (s *Steps) depart(ctx context.Context, show domain.ShowID, request domain.RequestID, why string) (Departure, error) {
+	r, err := s.step(ctx, "admission_leave", show, string(request), why)
 	if err != nil {
 		return Departure{}, err
 	}

@@ -2,10 +2,11 @@
 -- room for, in order. Whoever calls and however often: never more inside than allowed.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence rate ended revoked seats holds deadlines begun
---         owners seat_log
+-- WRITES  show waiting active claimed presence rate ended revoked seats holds deadlines
+--         begun owners seat_log
 -- ARGV    1 clock offset in ms, 2 interval in ms (0: a slot was freed, run now),
---         3 most to admit, 4 most to end, of each kind
+--         3 most to admit, 4 most to end, of each kind, 5 by an operator (1: also while
+--         paused)
 -- RETURNS OK, numbers, skipped (1: a run was less than half the interval ago, nothing was
 --           over), more (1: call again), turn deadline in ms, admitted, ended, freed seats
 --         NOT_LOADED: the show is not there
@@ -29,18 +30,18 @@ local silent, stands, ghosts = now - show.grace_ms, phase(), {}
 local dropping = over(show.drop_after) and stands ~= 'SOLD_OUT' and stands ~= 'CLOSED'
 if dropping then
   ghosts = redis.call('ZRANGEBYSCORE', key.presence, '-inf', int(silent), 'LIMIT', 0, limit)
-  finish(ghosts, 'EXPIRED')
+  finish(ghosts, 'EXPIRED', 'silent')
 end
 
 -- More silent ones than one call may drop can stand at the front still.
 local function is_silent(contact) return dropping and (not contact or tonumber(contact) <= silent) end
-local free, front, guests, late = room(), {}, {}, {}
+local free, front, guests, late = room(ARGV[5] == '1'), {}, {}, {}
 if free > 0 then front = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
 for i, contact in ipairs(read_many('ZMSCORE', key.presence, front)) do
   local list = is_silent(contact) and late or guests
   list[#list + 1] = front[i]
 end
-finish(late, 'EXPIRED')
+finish(late, 'EXPIRED', 'silent')
 if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end
 many('ZREM', key.presence, guests)
 admit(guests)

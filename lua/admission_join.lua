@@ -2,7 +2,7 @@
 -- gets a new one at the end of the line.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence rate draw ended revoked seats holds
+-- WRITES  show waiting active claimed presence rate draw ended trail revoked seats holds
 --         deadlines begun owners seat_log
 -- ARGV    1 clock offset in ms, 2 score below which all places are drawn, then request,
 --         drawn score ...
@@ -19,14 +19,18 @@ local codes, created, drawn_now = {}, {}, {}
 
 local function place_anew(request, drawn)
   if redis.call('ZSCORE', key.active, request) then finish({request}, 'EXPIRED') end
-  local again = redis.call('HDEL', key.ended, request) == 1 -- has been in the draw, if it goes on
+  local past = redis.call('HGET', key.ended, request) -- with one, is in the draw, if it goes on
+  if past then
+    redis.call('HDEL', key.ended, request)
+    note(request, past)
+  end
   count('joined', 1)
   if crowd == 0 and free > 0 then
     free = free - 1
     return admit({request})
   end
   local in_draw = stands == 'PREQUEUE'
-  if in_draw and not again then drawn_now[#drawn_now + 1] = request end
+  if in_draw and not past then drawn_now[#drawn_now + 1] = request end
   redis.call('ZADD', key.waiting, in_draw and drawn or int(ceiling + count('seq', 1)), request)
   redis.call('ZADD', key.presence, int(now), request)
   crowd = crowd + 1

@@ -1,10 +1,10 @@
--- Ends a person's place at their wish, waiting or inside, and lets go of their holds
--- but for seats that are being booked.
+-- Ends a person's place at their wish or an operator's, waiting or inside, and lets go of
+-- their holds but for seats that are being booked.
 -- USES    clock show seats admission ending
 -- READS
--- WRITES  show waiting active claimed presence ended revoked seats holds deadlines begun owners
---         seat_log
--- ARGV    1 clock offset in ms, 2 request
+-- WRITES  show waiting active claimed presence ended revoked seats holds deadlines begun
+--         owners seat_log
+-- ARGV    1 clock offset in ms, 2 request, 3 why (left or removed)
 -- RETURNS OK, left (1 or 0), freed a slot (1 or 0), seat version, epoch, version, freed seats
 --         NOT_LOADED: the show is not there
 
@@ -14,7 +14,8 @@ local waited = redis.call('ZSCORE', key.waiting, request)
 local was_over = deadline and over(deadline)
 
 if waited or deadline then
-  finish({request}, was_over and 'EXPIRED' or 'LEFT')
+  local by_hand = ARGV[3] == 'removed' and 'EXPIRED' or 'LEFT'
+  if was_over then finish({request}, 'EXPIRED') else finish({request}, by_hand, ARGV[3]) end
   bump()
 end
 local freed = {}

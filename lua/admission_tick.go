@@ -23,6 +23,8 @@ type AdmitOptions struct {
 	Tick time.Duration
 	// Batch is how many to let in at most; 0 means 1000, which is the most.
 	Batch int
+	// ByOperator lets people in while the show is paused too. It passes no limit.
+	ByOperator bool
 }
 
 // AdmitResult is what an admit step did.
@@ -44,7 +46,7 @@ func (s *Steps) Admit(ctx context.Context, show domain.ShowID, opts AdmitOptions
 	if batch <= 0 || batch > maxAdmissions {
 		batch = maxAdmissions
 	}
-	r, err := s.step(ctx, "admission_admit", show, opts.Tick.Milliseconds(), batch, maxEndings)
+	r, err := s.step(ctx, "admission_admit", show, opts.Tick.Milliseconds(), batch, maxEndings, oneIf(opts.ByOperator))
 	if err != nil {
 		return AdmitResult{}, err
 	}

@@ -14,7 +14,10 @@ if redis.call('HGET', key.settled, booking) then return settlement(0, 0, 0) end
 
 local was_sold_out = sold_out()
 local deadline = score_of(key.active, request)
-if deadline then finish({request}, 'LEFT') end
+if deadline then finish({request}, 'LEFT', 'booked') end
+local seats = 1000 * (#ARGV - 4) -- a moving average of the last buyers, in thousandths of a seat
+local average = show.per_buyer or seats
+count('per_buyer', math.floor(average + (seats - average) / 16 + 0.5) - (show.per_buyer or 0))
 for i = 5, #ARGV do sell(ARGV[i], booking, request, id) end
 local hold = read_hold(id)
 if hold then release(hold) end

@@ -32,10 +32,51 @@ local function straighten_rate()
   end
 end
 
--- How many may come in at this instant.
-local function room()
-  if phase() ~= 'OPEN' then return 0 end
-  return math.max(0, math.min(show.max_active - inside(), show.rate - admitted_lately()))
+-- Counts turns that were claimed or not. Beyond the turns of some minutes the older ones
+-- weigh less and less: what is told of them follows the crowd, and not its bursts.
+local function learn_turns(claimed, unclaimed)
+  if claimed > 0 then count('turns_claimed', claimed) end
+  if unclaimed > 0 then count('turns_unclaimed', unclaimed) end
+  local all = (show.turns_claimed or 0) + (show.turns_unclaimed or 0)
+  if all <= math.max(256, 4 * show.rate) then return end
+  for _, field in ipairs({'turns_claimed', 'turns_unclaimed'}) do
+    count(field, -math.floor((show[field] or 0) / 2))
+  end
+end
+
+-- The share of turns that nobody claims. A few turns tell little: the first 20 are
+-- taken as claimed.
+local function no_show()
+  local unclaimed = show.turns_unclaimed or 0
+  return unclaimed / ((show.turns_claimed or 0) + unclaimed + 20)
+end
+
+-- Turns that may be given in a minute: the rate, and where the show allows it so many
+-- more as make up for those that nobody will claim.
+local function allowance()
+  local most = show.rate * (100 + (show.over_admit or 0)) / 100
+  return math.floor(math.min(most, show.rate / (1 - no_show())))
+end
+
+-- How many may come in at this instant. An operator may let people in while paused.
+local function room(by_operator)
+  local stands = phase()
+  if stands ~= 'OPEN' and not (by_operator and stands == 'PAUSED') then return 0 end
+  return math.max(0, math.min(show.max_active - inside(), allowance() - admitted_lately()))
+end
+
+local TRAIL = 240 -- bytes kept of a person's past
+
+-- Writes down what became of somebody, for whoever explains it later.
+local function note(request, entry)
+  local trail = (redis.call('HGET', key.trail, request) or '') .. entry .. ';'
+  while #trail > TRAIL do trail = string.match(trail, '^[^;]*;(.*)$') end
+  redis.call('HSET', key.trail, request, trail)
+end
+
+-- Whether somebody's present turn has been extended.
+local function was_extended(request)
+  return string.match(redis.call('HGET', key.trail, request) or '', 'extended:%d+;$') ~= nil
 end
 
 -- Gives a turn to people who are no longer in the line.
@@ -96,5 +137,6 @@ local function numbers(held)
   local unswept = redis.call('ZCARD', key.active) - active
   return {redis.call('ZCARD', key.waiting), active, show.max_active, show.rate, admitted_lately(),
     show.joined, show.ended + unswept, show.sold, held, show.capacity, phase(),
-    show.epoch, show.version, show.seat_version, now}
+    show.epoch, show.version, show.seat_version, now,
+    math.floor(1e6 * no_show()), show.per_buyer or 0}
 end

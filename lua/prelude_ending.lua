@@ -5,8 +5,8 @@
 local REMEMBERED = 2 * 60 * 1000
 
 -- Makes it known that sessions end, so that their passes count no more. A turn has none.
-local function revoke(requests)
-  local claimed, sessions = read_many('SMISMEMBER', key.claimed, requests), {}
+local function revoke(requests, claimed)
+  local sessions = {}
   for i, deadline in ipairs(read_many('ZMSCORE', key.active, requests)) do
     if deadline and claimed[i] == 1 then
       sessions[#sessions + 1] = table.concat({requests[i], int(tonumber(deadline)), int(show.epoch), int(now)}, ':')
@@ -29,14 +29,18 @@ local function revoke(requests)
   if old > 0 then redis.call('ZREMRANGEBYRANK', key.revoked, 0, old - 1) end
 end
 
--- Ends places, in the line or inside, with a final status and their plain holds.
-local function finish(requests, status)
-  revoke(requests)
-  local ends = {}
-  for _, request in ipairs(requests) do
+-- Ends places, in the line or inside, with a final status, why, and their plain holds.
+-- Without a reason they are turns and sessions that have run out.
+local function finish(requests, status, why)
+  local claimed = read_many('SMISMEMBER', key.claimed, requests)
+  revoke(requests, claimed)
+  local ends, unclaimed = {}, 0
+  for i, request in ipairs(requests) do
+    if not why and claimed[i] ~= 1 then unclaimed = unclaimed + 1 end
     ends[#ends + 1] = request
-    ends[#ends + 1] = status .. ':' .. int(now)
+    ends[#ends + 1] = table.concat({status, int(now), why or claimed[i] == 1 and 'session' or 'turn'}, ':')
   end
+  if unclaimed > 0 then learn_turns(0, unclaimed) end
   many('ZREM', key.waiting, requests)
   many('ZREM', key.presence, requests)
   many('ZREM', key.active, requests)

@@ -114,7 +114,7 @@ func ids[ID ~string](r reply) []ID {
 func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 // stats reads a show's numbers in the order of numbers() in prelude_admission.lua,
-// and the server's time, which stands last.
+// and the server's time.
 func (r reply) stats(show domain.ShowID) (domain.Stats, time.Time) {
 	return domain.Stats{
 		ShowID:             show,
@@ -132,6 +132,8 @@ func (r reply) stats(show domain.ShowID) (domain.Stats, time.Time) {
 		Epoch:              r.int(11),
 		Version:            r.int(12),
 		SeatVersion:        r.int(13),
+		NoShowPercent:      float64(r.int(15)) / 10_000,
+		SeatsPerBuyer:      float64(r.int(16)) / 1000,
 	}, instant(r.int(14))
 }
 
@@ -160,6 +162,7 @@ func (r reply) place(request domain.RequestID, stats domain.Stats, at time.Time)
 		p.ExpiresAt = &deadline
 	case domain.StatusWaiting:
 		p.ETA = domain.EstimateWait(p.Rank, stats)
+		p.Odds = domain.EstimateOdds(p.Rank, stats)
 	}
 	return p, true
 }

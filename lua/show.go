@@ -55,6 +55,7 @@ func settings(show domain.Show) []any {
 		"turn_ms", queue.Turn().Milliseconds(),
 		"session_ms", queue.Session().Milliseconds(),
 		"grace_ms", queue.Grace().Milliseconds(),
+		"over_admit", queue.OverAdmitPercent,
 		"hold_ms", seating.HoldTime().Milliseconds(),
 		"ceiling_ms", seating.HoldCeiling().Milliseconds(),
 		"seat_limit", seating.SeatLimit,

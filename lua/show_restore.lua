@@ -3,8 +3,8 @@
 -- nothing can be relied on.
 -- USES    clock
 -- READS
--- WRITES  show waiting active claimed presence rate draw ended revoked seats holds deadlines begun
---         owners bought seat_log sold_out settled
+-- WRITES  show waiting active claimed presence rate draw ended trail arrivals revoked seats
+--         holds deadlines begun owners bought seat_log sold_out settled
 -- ARGV    1 clock offset in ms, 2 epoch, 3 capacity, 4 grace in ms, 5 number of
 --         settings, then settings as field, value ..., then seat, booking, request ...
 -- RETURNS OK: restored
@@ -29,8 +29,8 @@ end
 for _, name in pairs(key) do redis.call('DEL', name) end
 for i = 6, first_seat - 1, 2 do redis.call('HSET', key.show, ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', key.show, 'epoch', epoch, 'version', 1, 'seat_version', 1, 'seq', 0,
-  'sold', sold, 'held', 0, 'joined', 0, 'ended', 0, 'revoked', 0, 'passes_from', epoch, 'last_tick', 0, 'next_tick', 0,
-  'drop_after', int(now + grace + RENEWAL))
+  'sold', sold, 'held', 0, 'joined', 0, 'ended', 0, 'revoked', 0, 'passes_from', epoch,
+  'places_from', epoch, 'last_tick', 0, 'next_tick', 0, 'drop_after', int(now + grace + RENEWAL))
 many('HSET', key.seats, seats)
 many('HSET', key.settled, settled)
 for request, n in pairs(bought) do redis.call('HSET', key.bought, request, n) end

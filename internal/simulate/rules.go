@@ -78,7 +78,8 @@ type Room struct {
 	rate     [rateWindow + 4]bucket
 
 	seq       int64
-	noShow    float64 // share of turns that nobody claims, in millionths
+	claimed   int // turns, for the share that nobody claims
+	unclaimed int
 	waiting   int
 	inside    int // whose deadline is not over
 	sold      int
@@ -163,22 +164,23 @@ func (r *Room) admittedLately(now int64) int {
 	return sum
 }
 
-// learnNoShow takes turns into a moving average in which the last 64 weigh most. A
-// positive number of turns was not claimed; 0: one was.
-func (r *Room) learnNoShow(unclaimed int) {
-	kept := math.Pow(1-1.0/64, float64(max(unclaimed, 1)))
-	share := r.noShow * kept
-	if unclaimed > 0 {
-		share += 1e6 * (1 - kept)
+// learnTurns counts turns that were claimed or not. Beyond the turns of some minutes the
+// older ones weigh less and less.
+func (r *Room) learnTurns(claimed, unclaimed int) {
+	r.claimed, r.unclaimed = r.claimed+claimed, r.unclaimed+unclaimed
+	if r.claimed+r.unclaimed > max(256, 4*r.rules.RatePerMinute) {
+		r.claimed, r.unclaimed = r.claimed-r.claimed/2, r.unclaimed-r.unclaimed/2
 	}
-	r.noShow = math.Floor(share + 0.5)
 }
+
+// noShow is the share of turns that nobody claims; the first 20 are taken as claimed.
+func (r *Room) noShow() float64 { return float64(r.unclaimed) / float64(r.claimed+r.unclaimed+20) }
 
 // allowance is how many turns may be given in a minute.
 func (r *Room) allowance() int {
 	rate := float64(r.rules.RatePerMinute)
 	most := rate * float64(100+r.rules.OverAdmit) / 100
-	return int(math.Floor(min(most, rate/max(1e-6, 1-r.noShow/1e6))))
+	return int(math.Floor(min(most, rate/(1-r.noShow()))))
 }
 
 // vacancy is how many may come in at this instant.
@@ -217,7 +219,7 @@ func (r *Room) sweep(id int32) bool {
 // expire sweeps somebody who is about to have another place, or none.
 func (r *Room) expire(id int32) {
 	if r.sweep(id) && r.people[id].unclaimed {
-		r.learnNoShow(1)
+		r.learnTurns(0, 1)
 	}
 }
 

@@ -48,7 +48,7 @@ func (r *Room) Claim(now int64, id int32) bool {
 	r.pass(now)
 	p := &r.people[id]
 	if p.standing == Admitted {
-		r.learnNoShow(0)
+		r.learnTurns(1, 0)
 		p.standing, p.deadline = Active, now+r.rules.Session
 		r.sessions.push(due{p.deadline, id})
 	}
@@ -104,7 +104,7 @@ func (r *Room) Admit(now, interval int64, step *Step) {
 		}
 	}
 	if unclaimed > 0 {
-		r.learnNoShow(unclaimed)
+		r.learnTurns(0, unclaimed)
 	}
 	r.overdue = r.overdue[:0]
 
