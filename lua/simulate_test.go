@@ -35,7 +35,7 @@ func TestTheSimulatorDecidesAsTheStepsDo(t *testing.T) {
 	t.Log(seen)
 	for _, what := range []string{
 		"let in at once", "let in by the draw", "let in from the line", "let in by a freed slot", "kept out by the rate", "kept out by the limit",
-		"turn passed", "session over", "fell silent", "skipped", "joined again", "refused", "sold out", "after an outage",
+		"turn passed", "session over", "fell silent", "skipped", "joined again", "refused", "sold out", "after an outage", "let in beyond the rate",
 	} {
 		require.Positive(t, seen[what], "no sale came to this: %s", what)
 	}
@@ -72,15 +72,16 @@ func newTwins(t *testing.T, rdb *redis.Client, seed uint64) *twins {
 	w.show.Queue = domain.QueueSettings{
 		MaxActive: 1 + dice.IntN(5), RatePerMinute: 2 + dice.IntN(12), TurnSeconds: 5, SessionSeconds: 15 + dice.IntN(40), GraceSeconds: 5 + dice.IntN(20),
 	}
+	w.show.Queue.LateJoinSeconds, w.show.Queue.OverAdmitPercent = dice.IntN(3), dice.IntN(3)*40
 	w.show.Seating.Sections = []domain.Section{{Name: "A", Rows: 1, SeatsPerRow: 6}}
 	tw := &twins{world: w, dice: dice, now: now, people: 12, last: make([]simulate.Standing, 12), seats: w.show.Seating.AllSeats(), seen: map[string]int{}}
 	w.offset.Store(now)
 	require.NoError(t, w.Configure(t.Context(), w.show))
 	queue := w.show.Queue
 	tw.room = simulate.NewRoom(simulate.Rules{
-		JoinAt: joins.UnixMilli(), OpensAt: opens.UnixMilli(),
+		JoinAt: joins.UnixMilli(), OpensAt: w.show.DrawClosesAt().UnixMilli(),
 		Turn: queue.Turn().Milliseconds(), Session: queue.Session().Milliseconds(), Grace: queue.Grace().Milliseconds(),
-		MaxActive: queue.MaxActive, RatePerMinute: queue.RatePerMinute, Capacity: len(tw.seats),
+		MaxActive: queue.MaxActive, RatePerMinute: queue.RatePerMinute, OverAdmit: queue.OverAdmitPercent, Capacity: len(tw.seats),
 	}, tw.people, now)
 	return tw
 }
@@ -213,7 +214,7 @@ func (w *twins) note(tick time.Duration, step simulate.Step, stats domain.Stats)
 		if tick == 0 {
 			w.seen["let in by a freed slot"]++
 		}
-		if w.now < w.show.OpensAt.UnixMilli()+5000 {
+		if w.now < w.show.DrawClosesAt().UnixMilli()+5000 {
 			w.seen["let in by the draw"]++
 		}
 		require.Equal(w.t, simulate.Waiting, w.last[id])
@@ -222,6 +223,9 @@ func (w *twins) note(tick time.Duration, step simulate.Step, stats domain.Stats)
 		w.seen[map[simulate.Standing]string{
 			simulate.Waiting: "fell silent", simulate.Admitted: "turn passed", simulate.Active: "session over",
 		}[w.last[id]]]++
+	}
+	if stats.AdmittedLastMinute > stats.RatePerMinute && len(step.Admitted) > 0 {
+		w.seen["let in beyond the rate"]++
 	}
 	if stats.Phase == domain.PhaseOpen && stats.Waiting > 0 {
 		if stats.AdmittedLastMinute >= stats.RatePerMinute {
