@@ -55,11 +55,13 @@ func parseClientFrame(data []byte) (f clientFrame, err error) {
 	return f, nil
 }
 
-// received handles a frame of a client, in the order of their coming.
-func (h *Hub) received(c *connection, data []byte) {
-	if !c.withinRate() {
-		return
-	}
+// received handles a message of a client, in the order of their coming.
+func (h *Hub) received(c *connection, message []byte, binary bool) {
+	c.codec.received(h, c, message, binary)
+}
+
+// receivedFrame handles a frame of foyer.v1.
+func (h *Hub) receivedFrame(c *connection, data []byte) {
 	f, err := parseClientFrame(data)
 	if err != nil {
 		c.reject(f.Ref, "The frame is not one JSON object of known fields.")
@@ -82,12 +84,6 @@ func (h *Hub) received(c *connection, data []byte) {
 			h.deps.log.ErrorContext(ctx, "client frame failed", "connection_id", c.id, "type", f.Type, "error", err)
 		}
 		c.fail(f.Ref, p.Code, p.Detail, p.Extra)
-	}
-}
-
-func (h *Hub) receivedBinary(c *connection) {
-	if c.withinRate() {
-		c.reject("", "Frames are JSON text.")
 	}
 }
 

@@ -15,31 +15,47 @@ import (
 
 // Close codes. 4000 to 4499 ask a client to connect again, 4500 to 4999 not to.
 const (
+	closeDone         = 1000
 	closeRestart      = 1012
 	closeOverloaded   = 1013
 	closeTokenExpired = 4001
 	closeRateLimited  = 4003
 	closeResync       = 4005
 	closeBadFrames    = 4500
+	closeUnauthorised = 4501
+	closeForbidden    = 4502
+	closeUnknown      = 4503
 )
 
 // stage is where a connection stands in its life.
 type stage uint8
 
 const (
-	stageHeld    stage = iota // frames are kept until HELLO can go first
+	stageMute    stage = iota // the client has yet to say who it is, or that it is ready
+	stageHeld                 // frames are kept until HELLO can go first
 	stageLive                 // frames are sent
 	stageClosing              // a closing frame was queued
 	stageGone                 // the socket is no more
 )
 
-// connection is one socket of one person. What it has yet to send stands in its
+// line is what a connection writes to: a socket, or an answer that goes on.
+type line interface {
+	// send hands one message over; the connection is told when it was written.
+	send(message []byte)
+	// finish says goodbye behind what was sent.
+	finish(code int, reason string)
+	// cut ends the line now.
+	cut()
+}
+
+// connection is one line to one person. What it has yet to send stands in its
 // outbox, and at most one frame is in flight: the next is chosen when that one is
 // written, so that what a slow client gets is always the latest.
 type connection struct {
 	id       string
-	identity Identity
-	socket   *socket
+	identity Identity // empty until known; from then on it stays as it is
+	socket   line
+	codec    codec
 	hub      *Hub
 	limiter  *rate.Limiter
 	until    time.Time // when the socket is to be opened anew
@@ -62,9 +78,9 @@ type connection struct {
 	bookings  map[domain.BookingID]int // how far each booking was told to have come
 }
 
-func newConnection(life context.Context, h *Hub, who Identity, s *socket) *connection {
+func newConnection(life context.Context, h *Hub, who Identity, to line, speaks codec) *connection {
 	c := &connection{
-		id: domain.NewID(), identity: who, socket: s, hub: h,
+		id: domain.NewID(), identity: who, socket: to, codec: speaks, hub: h,
 		limiter: rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
 		since:   time.Now(),
 	}
@@ -78,28 +94,32 @@ func newConnection(life context.Context, h *Hub, who Identity, s *socket) *conne
 // flush hands the next frame to the socket when none is in flight. It is called
 // with mu held.
 func (c *connection) flush() {
-	if c.stage != stageLive || c.inFlight {
-		return
+	for c.stage == stageLive && !c.inFlight {
+		p, ok := c.out.next()
+		if !ok {
+			return
+		}
+		c.inFlight = c.write(p)
 	}
-	p, ok := c.out.next()
-	if !ok {
-		return
-	}
-	c.inFlight = true
-	c.write(p)
 }
 
-func (c *connection) write(p pending) {
-	data := p.data
-	if data == nil {
-		data = encode(*p.seats)
+// write sends a frame as the codec puts it; false when this client is not to hear
+// it. It is called with mu held.
+func (c *connection) write(p pending) bool {
+	if p.data == nil {
+		p.data = encode(*p.seats)
+	}
+	message := c.codec.message(p)
+	if message == nil {
+		return false
 	}
 	c.sentAt = time.Now()
 	c.hub.metrics.sent(p.event)
-	if c.hub.config.tap != nil {
-		c.hub.config.tap(data)
+	if c.hub.config.tap != nil && !p.control {
+		c.hub.config.tap(p.data)
 	}
-	c.socket.send(data)
+	c.socket.send(message)
+	return true
 }
 
 // written returns the credit of the frame in flight.
@@ -112,17 +132,22 @@ func (c *connection) written() {
 
 // fail answers a client's frame with an ERROR.
 func (c *connection) fail(ref, code, detail string, extra map[string]any) {
+	c.hub.metrics.refused(code)
+	c.control(c.errorFrame(ref, code, detail, extra))
+}
+
+// control queues an answer to a client's frame.
+func (c *connection) control(p pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hub.metrics.refused(code)
-	if !c.out.push(laneControl, c.errorFrame(ref, code, detail, extra), maxErrorsQueued) {
+	if !c.out.push(laneControl, p, maxErrorsQueued) {
 		c.hub.metrics.dropped("errors")
 	}
 	c.flush()
 }
 
 func (c *connection) errorFrame(ref, code, detail string, extra map[string]any) pending {
-	return pending{event: eventError, data: encode(errorFrame{
+	return pending{event: eventError, key: code, data: encode(errorFrame{
 		frameHead: head(eventError, "", "", stamp{}, time.Now()),
 		Code:      code, Detail: detail, Ref: ref, Extra: extra,
 	})}
@@ -186,8 +211,10 @@ func (c *connection) sweep(now time.Time) {
 	c.mu.Lock()
 	slow := c.inFlight && now.Sub(c.sentAt) > config.slowAfter
 	stuck := c.stage == stageClosing && now.Sub(c.since) > config.closeWait
-	over := c.stage < stageClosing && now.After(c.identity.Expires.Add(config.tokenGrace))
-	if !over && c.stage == stageLive && !c.inFlight && now.Sub(c.sentAt) >= config.heartbeat {
+	mute := c.stage == stageMute && now.Sub(c.since) > config.connectWait
+	over := c.stage < stageClosing && c.identity.Person != "" && now.After(c.identity.Expires.Add(config.tokenGrace))
+	beat := c.codec.heartbeat()
+	if !over && c.stage == stageLive && !c.inFlight && beat > 0 && now.Sub(c.sentAt) >= beat {
 		c.out.put(laneControl, c.heartbeat(now))
 		c.flush()
 	}
@@ -198,6 +225,8 @@ func (c *connection) sweep(now time.Time) {
 	case cut:
 		c.hub.metrics.slow.Inc()
 		c.socket.cut()
+	case mute:
+		c.close(closeUnauthorised, "nobody said who is here")
 	case over:
 		c.close(closeTokenExpired, "token expired")
 	case now.After(c.until):

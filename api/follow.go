@@ -151,7 +151,7 @@ func (c *connection) tell(f *follow, p domain.Place, asked bool) {
 func (c *connection) admission(f *follow) pending {
 	p := f.place
 	topic := admissionTopic(f.request)
-	return pending{event: events.EventAdmission, key: topic, stamp: placeStamp(p), data: encode(admissionFrame{
+	return pending{event: events.EventAdmission, topic: topic, key: topic, stamp: placeStamp(p), data: encode(admissionFrame{
 		frameHead: head(events.EventAdmission, topic, f.show, placeStamp(p), p.ServerTime),
 		RequestID: f.request, Status: p.Status, ClaimBy: wireTimeOrNil(p.ClaimBy), ExpiresAt: wireTimeOrNil(p.ExpiresAt),
 		Place: c.hub.describe(p, c.identity),
@@ -161,7 +161,7 @@ func (c *connection) admission(f *follow) pending {
 func rankPending(f *follow) pending {
 	p := f.place
 	topic := rankTopic(f.request)
-	return pending{event: events.EventRank, key: topic, stamp: f.ranked, data: encode(rankFrame{
+	return pending{event: events.EventRank, topic: topic, key: topic, stamp: f.ranked, data: encode(rankFrame{
 		frameHead: head(events.EventRank, topic, f.show, f.ranked, p.ServerTime),
 		RequestID: f.request, Rank: p.Rank, Waiting: p.Waiting, ETA: p.ETA,
 	})}

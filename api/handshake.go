@@ -51,7 +51,7 @@ func (h *Hub) handshake(c echo.Context) error {
 	}
 	h.metrics.handshake("ok")
 	request := c.Request()
-	conn := newConnection(context.WithoutCancel(request.Context()), h, who, s)
+	conn := newConnection(context.WithoutCancel(request.Context()), h, who, s, h.codecFor(chosenProtocol(request)))
 	h.sockets.serve(conn, request, func() { h.ended(conn) })
 	return nil
 }
@@ -69,6 +69,9 @@ func (h *Hub) admitHandshake(r *http.Request) (Identity, error) {
 	if err := h.room(); err != nil {
 		return Identity{}, err
 	}
+	if !inURL && len(r.Header.Values("Authorization")) == 0 && isStomp(chosenProtocol(r)) {
+		return Identity{}, h.reserve(Identity{}) // CONNECT is to say who it is
+	}
 	var who Identity
 	var err error
 	if inURL {
@@ -83,6 +86,11 @@ func (h *Hub) admitHandshake(r *http.Request) (Identity, error) {
 		return Identity{}, newProblem(http.StatusUnauthorized, codeTokenExpired, "Token expired", "The token is over; get a new one.")
 	}
 	return who, h.reserve(who)
+}
+
+func tooManySockets() *problem {
+	return newProblem(http.StatusTooManyRequests, codeTooManySockets, "Too many sockets",
+		"You have as many sockets open as one person may; close one.").retry(retryOwnSockets)
 }
 
 // takeTicket reads the ticket and strikes it from the request, so that nothing
@@ -162,9 +170,11 @@ func (h *Hub) reserve(who Identity) error {
 	if err := h.closedDoor(); err != nil {
 		return err
 	}
-	if h.persons[who.Person] >= h.config.maxPerPerson {
-		return newProblem(http.StatusTooManyRequests, codeTooManySockets, "Too many sockets",
-			"You have as many sockets open as one person may; close one.").retry(retryOwnSockets)
+	switch {
+	case who.Person == "" && h.persons[""] >= h.config.maxUnnamed:
+		return newProblem(http.StatusServiceUnavailable, codeOverloaded, "Too many handshakes", "Try again shortly.").retry(retryBurst)
+	case who.Person != "" && h.persons[who.Person] >= h.config.maxPerPerson:
+		return tooManySockets()
 	}
 	h.reserved++
 	h.persons[who.Person]++

@@ -22,6 +22,7 @@ type hubConfig struct {
 
 	maxSockets          int     // of this process; 10,000
 	maxPerPerson        int     // 5
+	maxUnnamed          int     // sockets that have yet to say whose they are; 500
 	handshakesPerSecond float64 // with a burst of twice as many; 300
 	framesPerSecond     float64 // from one client; 5
 	frameBurst          int     // 10
@@ -38,7 +39,9 @@ type hubConfig struct {
 	sweepEvery      time.Duration // 1 s
 	lifeAtMost      time.Duration // of a socket, less up to a half; 1 h
 	tokenGrace      time.Duration // a socket outlives its token by; 25 s
+	stompBeat       time.Duration // the shortest that a STOMP client is promised; 5 s
 	ticketLife      time.Duration // 30 s
+	connectWait     time.Duration // for a client that was let in unnamed to say who it is; 8 s
 	frameTime       time.Duration // for what one client frame asks for; 5 s
 	presenceEvery   time.Duration // contact of waiting people is renewed at most; 30 s
 	presenceTick    time.Duration // how often it is looked whose is due; 200 ms
@@ -59,6 +62,7 @@ type hubConfig struct {
 func (c hubConfig) withDefaults() hubConfig {
 	c.maxSockets = cmp.Or(c.maxSockets, 10_000)
 	c.maxPerPerson = cmp.Or(c.maxPerPerson, 5)
+	c.maxUnnamed = cmp.Or(c.maxUnnamed, 500)
 	c.handshakesPerSecond = cmp.Or(c.handshakesPerSecond, 300)
 	c.framesPerSecond = cmp.Or(c.framesPerSecond, 5)
 	c.frameBurst = cmp.Or(c.frameBurst, 10)
@@ -75,6 +79,8 @@ func (c hubConfig) withDefaults() hubConfig {
 	c.lifeAtMost = cmp.Or(c.lifeAtMost, time.Hour)
 	c.tokenGrace = cmp.Or(c.tokenGrace, 25*time.Second)
 	c.ticketLife = cmp.Or(c.ticketLife, 30*time.Second)
+	c.stompBeat = cmp.Or(c.stompBeat, 5*time.Second)
+	c.connectWait = cmp.Or(c.connectWait, 8*time.Second)
 	c.frameTime = cmp.Or(c.frameTime, 5*time.Second)
 	c.presenceEvery = cmp.Or(c.presenceEvery, 30*time.Second)
 	c.presenceTick = cmp.Or(c.presenceTick, 200*time.Millisecond)
@@ -145,6 +151,7 @@ type Hub struct {
 	config     hubConfig
 	deps       hubDeps
 	registry   *registry
+	json       *jsonCodec
 	book       showBook
 	chores     chores
 	metrics    *hubMetrics
@@ -154,7 +161,7 @@ type Hub struct {
 	mu          sync.Mutex
 	sockets     *sockets // nil until Start
 	connections map[*connection]struct{}
-	persons     map[domain.PersonID]int // sockets of a person, counted from the handshake
+	persons     map[domain.PersonID]int // sockets of a person, counted from the handshake; "" is whose is not known
 	reserved    int                     // sockets, counted from the handshake
 	draining    bool
 	stop        context.CancelFunc
@@ -167,6 +174,7 @@ func newHub(config hubConfig, deps hubDeps) *Hub {
 	h := &Hub{
 		config: config, deps: deps,
 		registry:    newRegistry(),
+		json:        &jsonCodec{beat: config.heartbeat},
 		handshakes:  rate.NewLimiter(rate.Limit(config.handshakesPerSecond), int(2*config.handshakesPerSecond)),
 		snapshots:   make(chan struct{}, config.snapshotsAtOnce),
 		connections: map[*connection]struct{}{},
@@ -196,7 +204,7 @@ func (h *Hub) Start(ctx context.Context) {
 		writeWait: h.config.writeWait, pongWait: h.config.pongWait, pingEvery: h.config.pingEvery,
 		maxFrame: h.config.maxFrameBytes,
 	}, socketEvents{
-		opened: h.opened, received: h.received, binary: h.receivedBinary, sent: (*connection).written,
+		opened: h.opened, received: h.received, sent: (*connection).written,
 		failed: h.failed, panicked: h.panicked,
 	})
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -229,13 +237,44 @@ func (h *Hub) opened(c *connection) {
 	h.mu.Lock()
 	draining := h.draining
 	h.connections[c] = struct{}{}
-	if !draining {
+	h.mu.Unlock()
+	switch {
+	case draining:
+		c.close(closeRestart, h.restartReason(1))
+	case c.codec.ready():
+		h.begin(c)
+	}
+}
+
+// begin takes a connection whose person is known out of its silence: from here on
+// it is registered for what concerns them. Only a mute connection begins.
+func (h *Hub) begin(c *connection) {
+	c.mu.Lock()
+	mute := c.stage == stageMute
+	if mute {
+		c.enter(stageHeld)
+	}
+	c.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if mute && !h.draining { // a drain closes it
 		h.loops.Go(func() { h.welcome(c) })
 	}
-	h.mu.Unlock()
-	if draining {
-		c.close(closeRestart, h.restartReason(1))
+}
+
+// name says whose socket a connection is that was let in without a name.
+func (h *Hub) name(c *connection, who Identity) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.persons[who.Person] >= h.config.maxPerPerson {
+		return tooManySockets()
 	}
+	h.persons[who.Person]++
+	h.uncount(c.identity.Person)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.identity = who
+	return nil
 }
 
 // ended forgets a connection whose socket is gone. Nobody leaves a show by it:
@@ -253,6 +292,11 @@ func (h *Hub) ended(c *connection) {
 func (h *Hub) free(person domain.PersonID) {
 	h.reserved--
 	h.sockets.leave()
+	h.uncount(person)
+}
+
+// uncount counts one socket less of a person. It is called with mu held.
+func (h *Hub) uncount(person domain.PersonID) {
 	if h.persons[person]--; h.persons[person] <= 0 {
 		delete(h.persons, person)
 	}

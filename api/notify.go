@@ -252,7 +252,7 @@ func sharedSeats(show domain.ShowID, since int64, changes domain.SeatChanges, at
 		frameHead: head(events.EventSeats, seatsTopic(show), show, of, at),
 		Since:     since, Seats: orEmpty(changes.Seats),
 	}
-	return frame, pending{event: events.EventSeats, key: frame.Topic, stamp: of, data: encode(frame), seats: &frame}
+	return frame, pending{event: events.EventSeats, topic: frame.Topic, key: frame.Topic, stamp: of, data: encode(frame), seats: &frame}
 }
 
 // offerSeats passes a seat delta on to a subscriber, whose map must be as of the
@@ -326,9 +326,9 @@ func (c *connection) offerBooking(b domain.Booking, of stamp, at time.Time, aske
 		c.bookings = map[domain.BookingID]int{}
 	}
 	c.bookings[b.BookingID] = max(bookingProgress(b.Status), c.bookings[b.BookingID])
-	request := c.hub.deps.requests.For(b.ShowID, c.identity.Person)
-	c.out.put(laneBooking, pending{event: events.EventBooking, key: string(b.BookingID), stamp: of, data: encode(bookingFrame{
-		frameHead: head(events.EventBooking, bookingTopic(request), b.ShowID, of, at),
+	topic := bookingTopic(c.hub.deps.requests.For(b.ShowID, c.identity.Person))
+	c.out.put(laneBooking, pending{event: events.EventBooking, topic: topic, key: string(b.BookingID), stamp: of, data: encode(bookingFrame{
+		frameHead: head(events.EventBooking, topic, b.ShowID, of, at),
 		BookingID: b.BookingID, Status: b.Status, Reason: b.Reason, Conflicts: b.Conflicts,
 		Seats: orEmpty(b.Seats), Price: b.Price,
 	})})
@@ -358,18 +358,18 @@ func (h *Hub) notifyChat(n events.Notification) {
 }
 
 func chatMessagePending(room domain.RoomID, message domain.ChatMessage) pending {
-	of := stamp{version: message.Seq}
+	of, topic := stamp{version: message.Seq}, chatTopic(room)
 	message.At = wireTime(message.At)
-	return pending{event: events.EventChatMessage, stamp: of, data: encode(chatMessageFrame{
-		frameHead: head(events.EventChatMessage, chatTopic(room), "", of, message.At), RoomID: room, Message: message,
+	return pending{event: events.EventChatMessage, topic: topic, stamp: of, data: encode(chatMessageFrame{
+		frameHead: head(events.EventChatMessage, topic, "", of, message.At), RoomID: room, Message: message,
 	})}
 }
 
 func chatReadPending(room domain.RoomID, frame chatReadFrame, at time.Time) pending {
-	of := stamp{version: frame.UpTo}
-	frame.frameHead, frame.RoomID = head(events.EventChatRead, chatTopic(room), "", of, at), room
+	of, topic := stamp{version: frame.UpTo}, chatTopic(room)
+	frame.frameHead, frame.RoomID = head(events.EventChatRead, topic, "", of, at), room
 	key := string(room) + "\x00" + string(frame.Person)
-	return pending{event: events.EventChatRead, key: key, stamp: of, data: encode(frame)}
+	return pending{event: events.EventChatRead, topic: topic, key: key, stamp: of, data: encode(frame)}
 }
 
 // offerChat queues chat frames. How far a member has read may replace what was to
@@ -441,6 +441,15 @@ func (h *Hub) showsLoop(ctx context.Context) {
 // listenAt registers every connection under its own place at a show.
 func (h *Hub) listenAt(show domain.ShowID) {
 	for _, c := range h.all() {
-		c.follow(placeInterest(h.deps.requests.For(show, c.identity.Person)))
+		if person, known := c.person(); known {
+			c.follow(placeInterest(h.deps.requests.For(show, person)))
+		}
 	}
+}
+
+// person is whose connection it is, unless that is yet to be said.
+func (c *connection) person() (domain.PersonID, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.identity.Person, c.stage != stageMute
 }

@@ -30,10 +30,13 @@ const (
 // pending is a frame that waits for its turn to be written.
 type pending struct {
 	event string
-	key   string      // what it replaces within its lane; "" replaces nothing
+	topic string      // "" when it belongs to none
+	key   string      // what it replaces within its lane; "" replaces nothing; of an ERROR, which replaces nothing, its code
 	stamp stamp       // how new its content is
 	data  []byte      // the encoded frame, shared between connections; nil when seats is set
 	seats *seatsFrame // a seat delta that more deltas may still be merged into
+	// control marks what only one codec has: data is its message and no frame.
+	control bool
 }
 
 // outbox holds what a connection has yet to send. In most lanes the latest value
@@ -81,7 +84,7 @@ func (o *outbox) mergeSeats(p pending, delta seatsFrame) {
 		return
 	}
 	merged := o.lanes[laneSeats][i].seats.merge(delta)
-	o.lanes[laneSeats][i] = pending{event: p.event, key: p.key, stamp: p.stamp, seats: &merged}
+	o.lanes[laneSeats][i] = pending{event: p.event, topic: p.topic, key: p.key, stamp: p.stamp, seats: &merged}
 }
 
 // next takes the frame that is to be sent now; false when there is none.

@@ -92,13 +92,13 @@ func (h *Hub) snapshot(c *connection) (err error) {
 	if err != nil {
 		return err
 	}
-	h.begin(c, places, stats)
+	h.goLive(c, places, stats)
 	h.tellBookings(ctx, c, places)
 	return nil
 }
 
-// begin merges a snapshot with what was kept back, and sets the connection live.
-func (h *Hub) begin(c *connection, places []domain.Place, stats []domain.Stats) {
+// goLive merges a snapshot with what was kept back, and sets the connection live.
+func (h *Hub) goLive(c *connection, places []domain.Place, stats []domain.Stats) {
 	for _, p := range places {
 		c.offerPlace(p, false)
 	}
@@ -108,12 +108,12 @@ func (h *Hub) begin(c *connection, places []domain.Place, stats []domain.Stats) 
 		frame, soldOut := sharedSoldOut(s, time.Now())
 		c.offerSoldOut(frame, soldOut, false)
 	}
-	c.begin()
+	c.goLive()
 }
 
-// begin sends HELLO with the newest that is known of every place, and then what
+// goLive sends HELLO with the newest that is known of every place, and then what
 // was kept back of the rest.
-func (c *connection) begin() {
+func (c *connection) goLive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stage != stageHeld {
@@ -131,8 +131,7 @@ func (c *connection) begin() {
 			hello.Epoch = max(hello.Epoch, f.place.Epoch)
 		}
 	}
-	c.out.lanes[laneAdmission], c.out.lanes[laneRank] = nil, nil // HELLO has them
-	c.out.put(laneHello, pending{event: eventHello, key: eventHello, data: encode(hello)})
+	c.codec.greet(&c.out, hello)
 	c.enter(stageLive)
 	c.flush()
 }
@@ -184,8 +183,9 @@ func (h *Hub) readStats(ctx context.Context, shows []domain.ShowID) ([]domain.St
 }
 
 func sharedStats(s domain.Stats, at time.Time) shared {
+	topic := statsTopic(s.ShowID)
 	return shared{show: s.ShowID, pending: pending{
-		event: events.EventStats, key: statsTopic(s.ShowID), stamp: statsStamp(s), data: encode(newStatsFrame(s, at)),
+		event: events.EventStats, topic: topic, key: topic, stamp: statsStamp(s), data: encode(newStatsFrame(s, at)),
 	}}
 }
 
@@ -310,10 +310,10 @@ func (h *Hub) rereadShow(ctx context.Context, id domain.ShowID) error {
 }
 
 func (h *Hub) sharedShow(show domain.Show, stats domain.Stats) shared {
-	of := stamp{show.Epoch, show.Revision, stats.Version}
+	of, topic := stamp{show.Epoch, show.Revision, stats.Version}, showTopic(show.ID)
 	return shared{show: show.ID, pending: pending{
-		event: events.EventShow, key: showTopic(show.ID), stamp: of, data: encode(showFrame{
-			frameHead: head(events.EventShow, showTopic(show.ID), show.ID, of, time.Now()),
+		event: events.EventShow, topic: topic, key: topic, stamp: of, data: encode(showFrame{
+			frameHead: head(events.EventShow, topic, show.ID, of, time.Now()),
 			Phase:     stats.Phase, Message: show.Message, Show: h.deps.viewShow(show, stats),
 		}),
 	}}

@@ -33,9 +33,6 @@ const (
 	lingerTime = time.Second
 )
 
-// subprotocol is spoken when a client asks for it, and also when it asks for none.
-const subprotocol = "foyer.v1"
-
 // socketConfig are the times and sizes of sockets; see hubConfig for defaults.
 type socketConfig struct {
 	writeWait, pongWait, pingEvery time.Duration
@@ -46,8 +43,7 @@ type socketConfig struct {
 // it happened on is cut, and no other notices.
 type socketEvents struct {
 	opened   func(*connection)
-	received func(c *connection, frame []byte)
-	binary   func(*connection)
+	received func(c *connection, message []byte, binary bool)
 	sent     func(*connection) // the frame given to send is written
 	failed   func(c *connection, cause failure)
 	panicked func(c *connection, value any)
@@ -89,26 +85,28 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 		ReadBufferSize:   socketReadBuffer,
 		WriteBufferSize:  socketWriteBuffer,
 		WriteBufferPool:  &sync.Pool{},
-		Subprotocols:     []string{subprotocol},
+		Subprotocols:     subprotocols(),
 		// The hub has judged the origin before the connection was taken over.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	s := &sockets{melody: m, events: on}
 	m.HandleConnect(func(session *melody.Session) {
 		s.guard(session, func(c *connection) {
-			c.socket.session.Store(session)
+			socketOf(c).session.Store(session)
 			on.opened(c)
 		})
 	})
 	m.HandleMessage(func(session *melody.Session, frame []byte) {
-		s.guard(session, func(c *connection) { on.received(c, frame) })
+		s.guard(session, func(c *connection) { on.received(c, frame, false) })
 	})
-	m.HandleMessageBinary(func(session *melody.Session, _ []byte) { s.guard(session, on.binary) })
+	m.HandleMessageBinary(func(session *melody.Session, frame []byte) {
+		s.guard(session, func(c *connection) { on.received(c, frame, true) })
+	})
 	m.HandleSentMessage(func(session *melody.Session, _ []byte) { s.guard(session, on.sent) })
 	// Nothing may be written or closed in here: on a full queue melody calls it
 	// from inside the write, which would call it again, without end.
 	m.HandleError(func(session *melody.Session, err error) {
-		s.guard(session, func(c *connection) { on.failed(c, c.socket.classify(err)) })
+		s.guard(session, func(c *connection) { on.failed(c, socketOf(c).classify(err)) })
 	})
 	return s
 }
@@ -125,6 +123,9 @@ func (s *sockets) guard(session *melody.Session, callback func(*connection)) {
 	}()
 	callback(c)
 }
+
+// socketOf is the line of a connection that serve was given.
+func socketOf(c *connection) *socket { return c.socket.(*socket) }
 
 // enter counts a socket that is about to be served; leave must follow.
 func (s *sockets) enter() { s.open.Add(1) }
@@ -146,7 +147,7 @@ func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
 			}
 		}()
 		// A failed upgrade has nobody left to tell: the client's end is cut.
-		_ = s.melody.HandleRequestWithKeys(&takenOver{conn: c.socket}, trimmed(r), map[string]any{connectionKey: c})
+		_ = s.melody.HandleRequestWithKeys(&takenOver{conn: socketOf(c)}, trimmed(r), map[string]any{connectionKey: c})
 	}()
 }
 
@@ -161,10 +162,13 @@ func (s *sockets) stop() {
 // hold on to cookies, tokens and the rest for as long as it lives.
 func trimmed(r *http.Request) *http.Request {
 	kept := http.Header{}
-	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key", "Sec-Websocket-Protocol"} {
+	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key"} {
 		if values, ok := r.Header[name]; ok {
 			kept[name] = values
 		}
+	}
+	if protocol := chosenProtocol(r); protocol != "" { // nothing else is left to choose
+		kept["Sec-Websocket-Protocol"] = []string{protocol}
 	}
 	return &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
 }

@@ -196,7 +196,7 @@ func TestPanicInOtherCallbacks(t *testing.T) {
 
 	w.hub.sockets.events.sent = func(*connection) { panic("a defect") }
 	require.NotPanics(t, func() {
-		w.hub.sockets.guard(w.hub.all()[0].socket.session.Load(), w.hub.sockets.events.sent)
+		w.hub.sockets.guard(socketOf(w.hub.all()[0]).session.Load(), w.hub.sockets.events.sent)
 	})
 	bystander.ended()
 	require.NotPanics(t, func() { w.hub.Notify(events.Notification{Event: events.EventBooking, Booking: &events.BookingFact{}}) })

@@ -301,7 +301,7 @@ func (c *connection) beginSeats(frame seatsFrame, p pending) {
 		held := c.out.lanes[laneSeats][at]
 		merged := frame.merge(*held.seats)
 		f.seats = seatMap{epoch: merged.Epoch, version: merged.Version}
-		c.out.put(laneSeats, pending{event: p.event, key: p.key, stamp: held.stamp, seats: &merged})
+		c.out.put(laneSeats, pending{event: p.event, topic: p.topic, key: p.key, stamp: held.stamp, seats: &merged})
 	}
 	c.flush()
 }
@@ -390,7 +390,7 @@ func (c *connection) knownPlace(show domain.ShowID) domain.Place {
 func sharedSoldOut(stats domain.Stats, at time.Time) (frame shared, soldOut bool) {
 	of, topic := statsStamp(stats), soldOutTopic(stats.ShowID)
 	soldOut = stats.Availability() == domain.AvailabilitySoldOut
-	return shared{show: stats.ShowID, pending: pending{event: events.EventSoldOut, key: topic, stamp: of, data: encode(soldOutFrame{
+	return shared{show: stats.ShowID, pending: pending{event: events.EventSoldOut, topic: topic, key: topic, stamp: of, data: encode(soldOutFrame{
 		frameHead: head(events.EventSoldOut, topic, stats.ShowID, of, at), SoldOut: soldOut,
 	})}}, soldOut
 }

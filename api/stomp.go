@@ -1,0 +1,388 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"foyer/domain"
+	"foyer/events"
+)
+
+// stompCodec is STOMP 1.2 (and 1.1), so that a page written with a STOMP client
+// works as it is. A client hears only what it subscribed to, as MESSAGE frames
+// whose body is the frame of foyer.v1. There is no broker behind it: a client may
+// SEND to /app destinations, each of which is one of the frames of foyer.v1, and
+// to no topic.
+//
+// The client may be let in unnamed; then its CONNECT carries an Authorization
+// header, and until then the connection is registered for nothing.
+type stompCodec struct {
+	version       string // agreed; "" until CONNECT
+	beat          time.Duration
+	offered       time.Duration // the shortest beat that was promised
+	subscriptions []stompSubscription
+	lastMessage   uint64
+}
+
+// stompSubscription is one SUBSCRIBE of a client.
+type stompSubscription struct {
+	id     string
+	opened string   // the topic that the hub was asked for; "" none
+	topics []string // of frames that are passed on
+	head   []byte   // of a MESSAGE, up to the number of its message-id
+}
+
+// stompErrors is where a client may hear of what was refused and stay connected.
+// To one that does not listen there, STOMP knows only ERROR, which ends it.
+const stompErrors = "/user/queue/errors"
+
+// maxStompID bounds the id of a subscription and of a receipt.
+const maxStompID = 64
+
+func (*stompCodec) ready() bool { return false }
+
+func (s *stompCodec) heartbeat() time.Duration { return s.beat }
+
+// greet tells that all is ready. Places that were found meanwhile stay queued: a
+// client that did not wait before it subscribed is to hear them.
+func (s *stompCodec) greet(out *outbox, hello helloFrame) {
+	out.put(laneHello, stompControl(stompFrame{command: "CONNECTED", headers: []stompHeader{
+		{"version", s.version},
+		{"session", hello.ConnectionID},
+		{"server", "foyer"},
+		{"heart-beat", strconv.FormatInt(s.offered.Milliseconds(), 10) + ",0"},
+	}}))
+}
+
+func stompControl(f stompFrame) pending {
+	return pending{event: f.command, key: f.command, data: f.encode(), control: true}
+}
+
+func (s *stompCodec) message(p pending) []byte {
+	topic := p.topic
+	switch {
+	case p.control:
+		return p.data
+	case p.event == events.EventHeartbeat:
+		return []byte{'\n'}
+	case p.event == eventError && !s.hears(stompErrors):
+		return stompError("", p.key, p.data).data
+	case p.event == eventError:
+		topic = stompErrors
+	}
+	var message []byte
+	for i := range s.subscriptions {
+		if to := &s.subscriptions[i]; slices.Contains(to.topics, topic) {
+			s.lastMessage++
+			message = slices.Grow(message, len(to.head)+len(p.data)+80)
+			message = append(message, to.head...)
+			message = append(strconv.AppendUint(message, s.lastMessage, 10), '\n')
+			message = appendStompBody(message, p.data)
+		}
+	}
+	return message
+}
+
+func (s *stompCodec) hears(topic string) bool {
+	return slices.ContainsFunc(s.subscriptions, func(to stompSubscription) bool { return slices.Contains(to.topics, topic) })
+}
+
+// stompError is the frame that says why the connection ends.
+func stompError(receipt, code string, body []byte) pending {
+	f := stompFrame{command: "ERROR", headers: []stompHeader{{"message", code}}, body: body}
+	if receipt != "" {
+		f.headers = append(f.headers, stompHeader{"receipt-id", receipt})
+	}
+	return stompControl(f)
+}
+
+func (s *stompCodec) received(h *Hub, c *connection, message []byte, _ bool) {
+	for c.withinRate() {
+		f, rest, err := parseStomp(message)
+		if err != nil {
+			s.refuse(h, c, f, badStomp("%v.", err))
+			return
+		}
+		if f.command == "" || !s.handle(h, c, f) || len(rest) == 0 {
+			return
+		}
+		message = rest
+	}
+}
+
+func badStomp(format string, args ...any) *problem {
+	return newProblem(http.StatusBadRequest, codeBadFrame, "Bad frame", fmt.Sprintf(format, args...))
+}
+
+// handle does what a frame asks for; false when the connection goes no further.
+func (s *stompCodec) handle(h *Hub, c *connection, f stompFrame) bool {
+	ctx, cancel := context.WithTimeout(c.life, h.config.frameTime)
+	defer cancel()
+	receipt := f.get("receipt")
+	if len(receipt) > maxStompID {
+		return s.refuse(h, c, stompFrame{}, badStomp("A receipt has at most %d bytes.", maxStompID))
+	}
+	if err := s.do(ctx, h, c, f); err != nil {
+		return s.refuse(h, c, f, err)
+	}
+	var answers []pending
+	if receipt != "" {
+		answer := stompControl(stompFrame{command: "RECEIPT", headers: []stompHeader{{"receipt-id", receipt}}})
+		answer.key = "" // each counts
+		answers = append(answers, answer)
+	}
+	if f.command == "DISCONNECT" {
+		c.close(closeDone, "", answers...)
+		return false
+	}
+	for _, answer := range answers {
+		c.control(answer)
+	}
+	return true
+}
+
+func (s *stompCodec) do(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	connect := f.command == "CONNECT" || f.command == "STOMP"
+	switch {
+	case connect && s.version == "":
+		return s.connect(ctx, h, c, f)
+	case connect:
+		return badStomp("The connection is there already.")
+	case s.version == "":
+		return unauthorized("CONNECT comes first.")
+	}
+	switch f.command {
+	case "SUBSCRIBE":
+		return s.subscribe(ctx, h, c, f)
+	case "UNSUBSCRIBE":
+		return s.unsubscribe(ctx, h, c, f)
+	case "SEND":
+		return s.send(ctx, h, c, f)
+	case "DISCONNECT":
+		return nil
+	}
+	return badStomp("There are only CONNECT, SUBSCRIBE, UNSUBSCRIBE, SEND and DISCONNECT here.")
+}
+
+// refuse tells why a frame was not done. That ends the connection, unless the
+// client listens for refusals and can go on.
+func (s *stompCodec) refuse(h *Hub, c *connection, f stompFrame, err error) (goOn bool) {
+	if c.life.Err() != nil {
+		return false
+	}
+	p := problemFor(err)
+	if p.Status >= http.StatusInternalServerError {
+		h.deps.log.Error("client frame failed", "connection_id", c.id, "type", f.command, "error", err)
+	}
+	receipt := f.get("receipt")
+	if p.Status != http.StatusBadRequest && s.hears(stompErrors) {
+		c.fail(receipt, p.Code, p.Detail, p.Extra)
+		return true
+	}
+	h.metrics.refused(p.Code)
+	c.close(stompClose(p.Status), p.Code, stompError(receipt, p.Code, c.errorFrame(receipt, p.Code, p.Detail, p.Extra).data))
+	return false
+}
+
+// stompClose is the close code of a refusal by its status.
+func stompClose(status int) int {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return closeOverloaded
+	case status == http.StatusTooManyRequests:
+		return closeRateLimited
+	case status == http.StatusUnauthorized:
+		return closeUnauthorised
+	case status == http.StatusBadRequest:
+		return closeBadFrames
+	case status == http.StatusNotFound:
+		return closeUnknown
+	}
+	return closeForbidden
+}
+
+// connect finds out who is there and begins the connection's life.
+func (s *stompCodec) connect(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	version := stompVersion(f.get("accept-version"))
+	if version == "" {
+		return badStomp("Versions 1.2 and 1.1 are spoken here; accept-version names neither.")
+	}
+	wanted, err := stompBeat(f.get("heart-beat"))
+	if err != nil {
+		return err
+	}
+	if err := s.identify(ctx, h, c, f); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	s.version, s.offered = version, h.config.stompBeat
+	if wanted > 0 { // early by as much as the sweep may be late
+		s.beat = max(max(wanted, s.offered)-h.config.sweepEvery, h.config.sweepEvery)
+	}
+	c.mu.Unlock()
+	h.begin(c)
+	return nil
+}
+
+// stompBeat is how often a client wants to hear something; 0: it does not mind.
+func stompBeat(header string) (time.Duration, error) {
+	if header == "" {
+		return 0, nil
+	}
+	sends, wants, _ := strings.Cut(header, ",")
+	_, err1 := strconv.ParseUint(sends, 10, 31)
+	ms, err2 := strconv.ParseUint(wants, 10, 31)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, badStomp("heart-beat is two numbers of milliseconds.")
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// identify takes the person from CONNECT. Whoever was named by the handshake need
+// not be named again, and may not be anybody else.
+func (s *stompCodec) identify(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	request := (&http.Request{Header: http.Header{}}).WithContext(ctx)
+	for _, header := range f.headers {
+		if strings.EqualFold(header.name, "Authorization") {
+			request.Header.Set("Authorization", header.value)
+			break
+		}
+	}
+	named := c.identity.Person != ""
+	if named && len(request.Header) == 0 {
+		return nil
+	}
+	who, err := h.deps.identify(request)
+	switch {
+	case err != nil:
+		return err
+	case !named:
+		return h.name(c, who)
+	case who.Person != c.identity.Person:
+		return unauthorized("The handshake was somebody else's.")
+	}
+	return nil
+}
+
+// subscribe notes the subscription first, since it is answered at once.
+func (s *stompCodec) subscribe(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	id, destination := f.get("id"), f.get("destination")
+	ack := f.get("ack")
+	switch {
+	case id == "" || len(id) > maxStompID:
+		return badStomp("A subscription has an id of 1 to %d bytes.", maxStompID)
+	case ack != "" && ack != "auto":
+		return badStomp("Nothing is acknowledged here: ack is auto.")
+	case slices.ContainsFunc(s.subscriptions, func(to stompSubscription) bool { return to.id == id }):
+		return badStomp("The id is taken by another subscription.")
+	case len(s.subscriptions) >= h.config.maxTopics:
+		return newProblem(http.StatusTooManyRequests, codeTooManyTopics, "Too many topics", "Unsubscribe from a topic first.")
+	}
+	to, err := h.stompDestination(ctx, c, destination)
+	if err != nil {
+		return err
+	}
+	to.id = id
+	to.head = appendStompHeader([]byte("MESSAGE\n"), "subscription", id)
+	to.head = append(appendStompHeader(to.head, "destination", destination), "message-id:"...)
+	c.mu.Lock()
+	s.subscriptions = append(s.subscriptions, to)
+	c.mu.Unlock()
+	if to.opened == "" {
+		return nil
+	}
+	err = h.subscribe(ctx, c, clientFrame{Topic: to.opened})
+	if errors.Is(err, domain.ErrNotJoined) { // one's own place is heard of once there is one
+		return nil
+	}
+	if err != nil {
+		c.mu.Lock()
+		s.subscriptions = s.subscriptions[:len(s.subscriptions)-1]
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// stompDestination tells what is heard at a destination. Besides the topics of
+// foyer.v1 there are those of older pages: a movie for a show, and one's own queue.
+func (h *Hub) stompDestination(ctx context.Context, c *connection, destination string) (stompSubscription, error) {
+	if destination == stompErrors {
+		return stompSubscription{topics: []string{stompErrors}}, nil
+	}
+	queue, ok := strings.CutPrefix(destination, "/topic/queue/")
+	if !ok {
+		topic := destination
+		for _, kind := range []topicKind{topicStats, topicSoldOut, topicSeats} {
+			if movie, ok := strings.CutPrefix(destination, strings.TrimSuffix(string(kind), "show/")+"movie/"); ok {
+				topic = string(kind) + movie
+			}
+		}
+		return stompSubscription{opened: topic, topics: []string{topic}}, nil
+	}
+	show, person, _ := strings.Cut(queue, "/")
+	if domain.PersonID(person) != c.identity.Person {
+		return stompSubscription{}, newProblem(http.StatusForbidden, codeForbidden, "Not yours", "Personal topics are for their own person.")
+	}
+	if _, err := h.deps.shows.get(ctx, domain.ShowID(show)); err != nil {
+		return stompSubscription{}, err
+	}
+	request := h.deps.requests.For(domain.ShowID(show), c.identity.Person)
+	rank := rankTopic(request) // its answer has where the person stands as well
+	return stompSubscription{opened: rank, topics: []string{admissionTopic(request), rank}}, nil
+}
+
+func (s *stompCodec) unsubscribe(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	id := f.get("id")
+	at := slices.IndexFunc(s.subscriptions, func(to stompSubscription) bool { return to.id == id })
+	if at < 0 {
+		return badStomp("There is no subscription of that id.")
+	}
+	gone := s.subscriptions[at]
+	c.mu.Lock()
+	s.subscriptions = slices.Delete(s.subscriptions, at, at+1)
+	c.mu.Unlock()
+	if gone.opened == "" || s.hears(gone.opened) {
+		return nil
+	}
+	return h.unsubscribe(ctx, c, clientFrame{Topic: gone.opened})
+}
+
+// stompAsk is the body of a SEND. Pages call a show as they like, and some of them
+// number it.
+type stompAsk struct {
+	ShowID, ScheduleID, MovieID json.RawMessage
+}
+
+// show is the first name that is given.
+func (a stompAsk) show() domain.ShowID {
+	for _, raw := range []json.RawMessage{a.ShowID, a.ScheduleID, a.MovieID} {
+		text := string(raw)
+		if len(raw) > 0 && text != "null" {
+			return domain.ShowID(strings.Trim(text, `"`)) // an id that is no show's is refused as such
+		}
+	}
+	return ""
+}
+
+// send does what an /app destination stands for.
+func (s *stompCodec) send(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
+	do := map[string]func(context.Context, *connection, clientFrame) error{
+		"/app/addQueue": h.join, "/app/claim": h.claim, "/app/leave": h.leave,
+	}[f.get("destination")]
+	if do == nil {
+		return newProblem(http.StatusForbidden, codeForbidden, "Not a destination",
+			"Only /app/addQueue, /app/claim and /app/leave take messages.")
+	}
+	var ask stompAsk
+	if err := json.Unmarshal(f.body, &ask); err != nil {
+		return badStomp("The body is not a JSON object with showId.")
+	}
+	return do(ctx, c, clientFrame{ShowID: ask.show()})
+}
