@@ -1,0 +1,36 @@
+package domain
+
+import "time"
+
+// Actions of operators, as they are written down.
+const (
+	ActionCreate = "create"
+	ActionChange = "change" // settings, times, message
+	ActionPause  = "pause"
+	ActionResume = "resume"
+	ActionClose  = "close"
+	ActionReopen = "reopen"
+	ActionAdmit  = "admit"  // let people in now
+	ActionRemove = "remove" // end one person's place
+	ActionReset  = "reset"  // end all places, under a new epoch
+)
+
+// OperatorAction is something that an operator did to a show.
+type OperatorAction struct {
+	ID       string
+	ShowID   ShowID
+	Operator PersonID
+	Action   string
+	Detail   string     // JSON: what was asked for
+	Outcome  string     // JSON: what came of it; empty until it is done
+	At       time.Time  // by the database
+	DoneAt   *time.Time // nil: under way, or died half-way
+}
+
+// Limits of a list of actions.
+const (
+	DefaultActionPage = 50
+	MaxActionPage     = 200
+	// MaxAdmitNow bounds the people that an operator lets in at once.
+	MaxAdmitNow = 10_000
+)
