@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -17,28 +15,10 @@ import (
 	"foyer/internal/testenv"
 )
 
-// browserPath finds Chromium, installing Debian's where this may.
-func browserPath(t *testing.T) string {
-	t.Helper()
-	for range 2 {
-		for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-			if path, err := exec.LookPath(name); err == nil {
-				return path
-			}
-		}
-		if os.Geteuid() == 0 {
-			_ = exec.Command("apt-get", "update", "-qq").Run()
-			_ = exec.Command("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium").Run()
-		}
-	}
-	require.FailNow(t, "please install chromium (Debian's package chromium), which the page is tested in")
-	return ""
-}
-
 // browser starts one headless Chromium and closes it at the end.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath(t)), chromedp.NoSandbox,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(testenv.Browser(t)), chromedp.NoSandbox,
 		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1100, 1400),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-gpu", true))
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)

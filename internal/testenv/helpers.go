@@ -35,3 +35,18 @@ func Eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 	}
 	return true
 }
+
+// Browser returns the path of a Chromium, which pages are tested in.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium-browser", "google-chrome"} {
+		if path := find(name, nil); path != "" {
+			return path
+		}
+	}
+	path, err := program("chromium", "chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -20,9 +19,6 @@ const (
 	installWithin = 5 * time.Minute
 	pollEvery     = 5 * time.Millisecond
 )
-
-// installing keeps parallel tests from running the package manager at once.
-var installing sync.Mutex
 
 // process is a server that ends with the test process, even if that is killed.
 type process struct {
@@ -104,8 +100,11 @@ func program(name, pkg string, patterns ...string) (string, error) {
 	if path := find(name, patterns); path != "" {
 		return path, nil
 	}
-	installing.Lock()
-	defer installing.Unlock()
+	unlock, err := lockInstalling()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	if path := find(name, patterns); path != "" {
 		return path, nil
 	}
