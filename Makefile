@@ -24,8 +24,12 @@ build: ## the one binary, bin/foyer
 test: ## every Go test, with the race detector; brings its own Redis and PostgreSQL
 	$(GO) test $(RACE) -timeout 15m ./...
 
-test-web: ## the pages' unit tests (needs node)
-	node --test $$(find web -name '*.test.js' -o -name '*.test.mjs')
+test-web: web/test/stomp/node_modules ## the pages' tests, and those with a STOMP client (needs node and npm)
+	node --test $$(find web -name node_modules -prune -o -name '*.test.mjs' -print)
+
+web/test/stomp/node_modules: web/test/stomp/package-lock.json
+	npm ci --prefix web/test/stomp --no-audit --no-fund --silent
+	touch $@
 
 bench: ## every benchmark, once each
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 15m ./...
