@@ -319,6 +319,13 @@ func TestE2EFaultRedisBackFromAnOldFile(t *testing.T) {
 	out, log, err := d.run(t, "rebuild", string(show))
 	require.NoError(t, err, log)
 	require.Contains(t, out, "nothing was wrong")
+	require.NoError(t, d.redis.Client(t).HIncrBy(ctx, fmt.Sprintf("show:{%s}", show), "joined", 1).Err())
+	out, log, err = d.run(t, "verify", string(show))
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 1, exit.ExitCode())
+	require.Contains(t, out, "wrong: waiting+active+ended=joined")
+	require.Contains(t, log, "wrong in 1 ways")
 }
 
 // requireSold compares what everybody is told is sold.

@@ -59,10 +59,11 @@ type seatAnswer struct {
 	seen          domain.SeatState
 }
 
-// seatState is whose a seat is, and how.
+// seatState is whose a seat is, and how the map shows it.
 type seatState struct {
-	state domain.SeatState
-	owner string
+	state   domain.SeatState
+	owner   string
+	decided bool // sold by SQL, which the map shows a moment later, and then for good
 }
 
 // seatModel is what a seat promises: free, held by one, or sold to one.
@@ -83,18 +84,21 @@ var seatModel = porcupine.NondeterministicModel{
 	Step: func(state, input, output any) []any {
 		s, step, told := state.(seatState), input.(seatStep), output.(seatAnswer)
 		if step.kind == "read" {
-			if told.seen == s.state {
+			switch {
+			case told.seen == s.state:
 				return []any{s}
+			case told.seen == domain.SeatSold && s.decided:
+				return []any{seatState{state: domain.SeatSold, owner: s.owner}}
 			}
 			return nil
 		}
-		mine := s == seatState{domain.SeatHeld, step.who}
-		after, possible := seatState{domain.SeatHeld, step.who}, s.state == domain.SeatFree
+		mine := s == seatState{state: domain.SeatHeld, owner: step.who}
+		after, possible := seatState{state: domain.SeatHeld, owner: step.who}, s.state == domain.SeatFree
 		switch step.kind {
 		case "release":
 			after, possible = seatState{state: domain.SeatFree}, mine
 		case "book":
-			after, possible = seatState{domain.SeatSold, step.who}, mine
+			after, possible = seatState{domain.SeatHeld, step.who, true}, mine
 		}
 		switch {
 		case told.unknown && possible:
@@ -184,6 +188,11 @@ func TestModelsRefuseWhatMustNotBe(t *testing.T) {
 	require.False(t, check(op(book, did, 1)), "what was not held is sold")
 	require.False(t, check(op(first, did, 1), op(book, did, 3), op(seatStep{kind: "read", seat: "A-1-1"}, seatAnswer{seen: domain.SeatFree}, 5)),
 		"what is sold is free")
+	read := func(seen domain.SeatState, at int64) porcupine.Operation {
+		return op(seatStep{kind: "read", seat: "A-1-1"}, seatAnswer{seen: seen}, at)
+	}
+	require.True(t, check(op(first, did, 1), op(book, did, 3), read(domain.SeatHeld, 5), read(domain.SeatSold, 7)))
+	require.False(t, check(op(first, did, 1), op(book, did, 3), read(domain.SeatSold, 5), read(domain.SeatHeld, 7)), "the map goes back")
 	room := func(ops ...porcupine.Operation) bool { return porcupine.CheckOperations(roomModel(1), ops) }
 	require.True(t, room(op(comeIn, nil, 1), op(count, int64(1), 3), op(goOut, nil, 5), op(comeIn, nil, 7)))
 	require.False(t, room(op(comeIn, nil, 1), op(comeIn, nil, 3)), "two are in a room for one")

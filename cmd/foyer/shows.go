@@ -83,7 +83,7 @@ func (c verifyCommand) Run(ctx context.Context, out io.Writer) error {
 			}
 		}
 		if err == nil && !report.Clean() {
-			err = fmt.Errorf("show %s: %d things are wrong", show, len(report.Findings))
+			err = fmt.Errorf("show %s: wrong in %d ways", show, len(report.Findings))
 		}
 		return err
 	})
