@@ -33,7 +33,7 @@ func BenchmarkBooking(b *testing.B) {
 			"The others do the SQL alone: rows inserted for %d bookings, their seats and their command ids in one transaction, on %d connections; "+
 			"and the same effect as Foyer's in one transaction for each, a statement after the other, on 16 connections.", bookings, bookingBatch, sqlWriters),
 		Servers: s.servers,
-		Metrics: []Metric{{"rate", "bookings/s"}, {"cpu", "CPU of the process, µs a booking"}},
+		Metrics: []Metric{{"rate", "bookings/s"}, {"cpu", "CPU of the process, µs a booking"}, {"redis", "CPU of Redis, µs a booking"}},
 		Variants: []Variant{
 			{"Foyer", s.bookFromStream}, {"store.Book alone, 4 callers", s.bookInStore},
 			{"raw batched inserts", s.insertBatches}, {"one transaction each", s.insertEach},
@@ -105,10 +105,12 @@ func (s *stage) bookFromStream(b *testing.B) Sample {
 	each(b, len(all), func(i int) error {
 		return commands.BookSeats(b.Context(), all[i].CommandID, events.BookSeats{Booking: all[i]})
 	})
+	before := s.redisTime(b)
 	meter := StartMeter()
 	stop := s.work(b, events.GroupBooking)
 	s.settled(b, events.StreamBooking)
 	sample := bookingRate(meter)
+	sample["redis"] = (s.redisTime(b) - before).Seconds() * 1e6 / bookings
 	stop()
 	s.allSold(b, all)
 	return sample

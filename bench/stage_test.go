@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -120,6 +121,19 @@ func (s *stage) work(b *testing.B, group string) (stop func()) {
 		beside.Wait()
 		_ = publishing.Close()
 	}
+}
+
+// redisTime is the processor time that Redis has used.
+func (s *stage) redisTime(b *testing.B) time.Duration {
+	b.Helper()
+	info := s.rdb.InfoMap(b.Context(), "cpu")
+	var total float64
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(info.Item("CPU", name), 64)
+		require.NoError(b, err)
+		total += seconds
+	}
+	return time.Duration(total * float64(time.Second))
 }
 
 // settled waits until everything on a stream is acknowledged by its group.

@@ -35,14 +35,14 @@ type group struct {
 	limits Limits
 }
 
-// allGroups lists every group with its defaults. Bookings are limited by the
-// database's connections, read marks are cheap and merged, admission steps are
-// few and long.
+// allGroups lists every group with its defaults. Bookings and read marks meet in
+// round trips to the database: so many at once fill a few of those. Admission steps
+// are few and long.
 func allGroups() []group {
 	return []group{
 		{GroupAdmission, StreamAdmission, "admission-workers", Limits{InFlight: 8, Timeout: 10 * time.Second, Deliveries: 5}},
-		{GroupBooking, StreamBooking, "booking-workers", Limits{InFlight: 64, Timeout: 10 * time.Second, Deliveries: 5}},
-		{GroupChat, StreamChatRead, "group1", Limits{InFlight: 256, Timeout: 5 * time.Second, Deliveries: 10}},
+		{GroupBooking, StreamBooking, "booking-workers", Limits{InFlight: 256, Timeout: 10 * time.Second, Deliveries: 5}},
+		{GroupChat, StreamChatRead, "group1", Limits{InFlight: 1024, Timeout: 5 * time.Second, Deliveries: 10}},
 	}
 }
 

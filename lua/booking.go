@@ -71,8 +71,22 @@ func (s *Steps) CancelBooking(ctx context.Context, b domain.Booking) (Settlement
 	return s.settle(ctx, "booking_cancel", b.ShowID, args)
 }
 
+// maxEnds bounds the ends of bookings that share a round trip.
+const maxEnds = 128
+
+// endAll settles bookings of a show in one round trip, each with its own outcome.
+func (s *Steps) endAll(ctx context.Context, _ domain.ShowID, calls []call) ([]outcome[reply], error) {
+	outcomes := make([]outcome[reply], len(calls))
+	replies, errs := s.all(ctx, calls)
+	for i := range calls {
+		outcomes[i] = outcome[reply]{replies[i], errs[i]}
+	}
+	return outcomes, nil
+}
+
+// settle ends a booking. Calls that come at the same time travel together.
 func (s *Steps) settle(ctx context.Context, script string, show domain.ShowID, args []any) (Settlement, error) {
-	r, err := s.step(ctx, script, show, args...)
+	r, err := s.ends.do(ctx, show, call{script: script, tag: string(show), args: args})
 	if err != nil {
 		return Settlement{}, err
 	}

@@ -306,22 +306,32 @@ func (g *bookGroup) settle(ctx context.Context) error {
 		decided[n], commands[n] = g.outcomes[i].Booking, g.commands[i].CommandID
 		index[decided[n].BookingID] = i
 	}
-	if err := g.db.noteHandled(ctx, g.tx, "book", commands, decided); err != nil {
+	noted := 0
+	from, args := g.db.engine.rows(1, decisionColumns(decided)...)
+	update := statement{
+		sql: `UPDATE bookings SET status = r.outcome, reason = r.why, conflicts = r.against, decided_at = ` + g.db.engine.now() + `
+			FROM ` + from + ` WHERE id = r.booking RETURNING id, decided_at`,
+		args: args,
+		row: func(scan scanner) error {
+			var id domain.BookingID
+			var at instant
+			err := scan(&id, &at)
+			g.outcomes[index[id]].Booking.DecidedAt = at.at
+			return err
+		},
+	}
+	if err := g.tx.run(ctx, g.db.handled("book", commands, decided, &noted), update); err != nil {
 		return err
 	}
-	from, args := g.db.engine.rows(1, decisionColumns(decided)...)
-	written, err := query(ctx, g.tx, scanBooking, `
-		UPDATE bookings SET status = r.outcome, reason = r.why, conflicts = r.against, decided_at = `+g.db.engine.now()+`
-		FROM `+from+` WHERE id = r.booking RETURNING `+bookingColumns, args...)
-	for _, b := range written {
-		g.outcomes[index[b.BookingID]].Booking = b
+	if err := allHandled(commands, noted); err != nil {
+		return err
 	}
 	for i, o := range g.outcomes { // those given twice show the same decision
 		if at, ok := index[o.Booking.BookingID]; ok && o.Err == nil {
 			g.outcomes[i].Booking = g.outcomes[at].Booking
 		}
 	}
-	return err
+	return nil
 }
 
 func decisionColumns(decided []domain.Booking) []column {

@@ -291,17 +291,35 @@ func (db *DB) cancel(ctx context.Context, tx session, command domain.CommandID, 
 // with domain.ErrIdempotencyMismatch when one of them has had an effect before:
 // these bookings were not decided, so it was on another booking.
 func (db *DB) noteHandled(ctx context.Context, tx session, kind string, commands []domain.CommandID, bookings []domain.Booking) error {
+	noted := 0
+	if err := tx.run(ctx, db.handled(kind, commands, bookings, &noted)); err != nil {
+		return err
+	}
+	return allHandled(commands, noted)
+}
+
+// handled is the statement of noteHandled; it counts the commands that it records.
+func (db *DB) handled(kind string, commands []domain.CommandID, bookings []domain.Booking, noted *int) statement {
 	ids, outcomes := make([]string, len(bookings)), make([]string, len(bookings))
 	for i, b := range bookings {
 		ids[i], outcomes[i] = string(b.BookingID), string(b.Status)
 	}
 	from, args := db.engine.rows(2, column{"command", texts(commands)}, column{"booking", ids}, column{"outcome", outcomes})
-	noted, err := query(ctx, tx, one[string], `
-		INSERT INTO handled_commands (id, kind, booking_id, outcome, handled_at)
-		SELECT r.command, $1, r.booking, r.outcome, `+db.engine.now()+` FROM `+from+` WHERE true
-		ON CONFLICT (id) DO NOTHING RETURNING id`, append([]any{kind}, args...)...)
-	if err == nil && len(noted) < len(commands) {
-		err = fmt.Errorf("%w: a command had its effect on another booking", domain.ErrIdempotencyMismatch)
+	return statement{
+		sql: `INSERT INTO handled_commands (id, kind, booking_id, outcome, handled_at)
+			SELECT r.command, $1, r.booking, r.outcome, ` + db.engine.now() + ` FROM ` + from + ` WHERE true
+			ON CONFLICT (id) DO NOTHING RETURNING id`,
+		args: append([]any{kind}, args...),
+		row: func(scanner) error {
+			*noted++
+			return nil
+		},
 	}
-	return err
+}
+
+func allHandled(commands []domain.CommandID, noted int) error {
+	if noted < len(commands) {
+		return fmt.Errorf("%w: a command had its effect on another booking", domain.ErrIdempotencyMismatch)
+	}
+	return nil
 }

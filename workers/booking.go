@@ -22,6 +22,7 @@ type booking struct {
 	commands Commands
 	notify   Notifier
 	sales    *group[domain.Booking, store.BookingOutcome]
+	slots    *group[domain.ShowID, struct{}] // that were freed
 	log      *slog.Logger
 }
 
@@ -107,9 +108,26 @@ func (b *booking) trySettle(ctx context.Context, booking domain.Booking, soldBy 
 		return err
 	}
 	if settled.FreedSlot || settled.SoldOutChanged || again {
-		return b.commands.AdmitShow(ctx, events.AdmitShow{ShowID: booking.ShowID, Reason: events.ReasonFreed})
+		_, err := b.slots.do(ctx, booking.ShowID)
+		return err
 	}
 	return nil
+}
+
+// admit is the group's call: one admission step of a show fills all of its slots that
+// were freed meanwhile.
+func (b *booking) admit(ctx context.Context, shows []domain.ShowID) ([]result[struct{}], error) {
+	asked := map[domain.ShowID]error{}
+	results := make([]result[struct{}], len(shows))
+	for i, show := range shows {
+		err, done := asked[show]
+		if !done {
+			err = b.commands.AdmitShow(ctx, events.AdmitShow{ShowID: show, Reason: events.ReasonFreed})
+			asked[show] = err
+		}
+		results[i].err = err
+	}
+	return results, nil
 }
 
 func bookingFacts(booking domain.Booking, settled lua.Settlement) []events.Notification {

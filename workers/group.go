@@ -20,7 +20,7 @@ type result[Out any] struct {
 // groupConfig says how far calls are gathered.
 type groupConfig struct {
 	most    int           // calls of one run
-	wait    time.Duration // longest that a call waits for others
+	wait    time.Duration // longest that a call waits for others; 0: not at all
 	runners int           // runs at the same time
 	timeout time.Duration // of one run
 }
@@ -33,6 +33,7 @@ type group[In, Out any] struct {
 	config  groupConfig
 	run     func(context.Context, []In) ([]result[Out], error)
 	calls   chan call[In, Out]
+	turn    chan struct{} // of gathering; a run that gathers alone is a full one
 	stopped chan struct{}
 }
 
@@ -42,7 +43,7 @@ type call[In, Out any] struct {
 }
 
 func newGroup[In, Out any](config groupConfig, run func(context.Context, []In) ([]result[Out], error)) *group[In, Out] {
-	return &group[In, Out]{config: config, run: run, calls: make(chan call[In, Out]), stopped: make(chan struct{})}
+	return &group[In, Out]{config: config, run: run, calls: make(chan call[In, Out]), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // do hands one call in and waits for its outcome.
@@ -84,22 +85,42 @@ func (g *group[In, Out]) serve(ctx context.Context) {
 	runners.Wait()
 }
 
-// gather waits for a first call, then takes what comes within the wait.
+// gather waits for a first call, then takes what is there and what comes within the
+// wait.
 func (g *group[In, Out]) gather(ctx context.Context) []call[In, Out] {
-	var calls []call[In, Out]
+	select {
+	case <-ctx.Done():
+		return nil
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	}
+	calls := make([]call[In, Out], 0, g.config.most)
 	select {
 	case <-ctx.Done():
 		return nil
 	case first := <-g.calls:
 		calls = append(calls, first)
 	}
-	timer := time.NewTimer(g.config.wait)
-	defer timer.Stop()
+	var late <-chan time.Time
 	for len(calls) < g.config.most {
 		select {
 		case next := <-g.calls:
 			calls = append(calls, next)
-		case <-timer.C:
+			continue
+		default:
+		}
+		if g.config.wait == 0 {
+			return calls
+		}
+		if late == nil {
+			timer := time.NewTimer(g.config.wait)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case next := <-g.calls:
+			calls = append(calls, next)
+		case <-late:
 			return calls
 		}
 	}

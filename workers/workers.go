@@ -11,11 +11,12 @@ import (
 	"foyer/store"
 )
 
-// How far handlers share SQL round trips. 64 bookings stay within what
-// PostgreSQL caches of one transaction; SQL is idle while no more than
-// runners round trips are under way.
+// How far handlers share round trips. 64 bookings stay within what PostgreSQL
+// caches of one transaction; SQL is idle while no more than runners round trips are
+// under way. Freed slots wait for no others, only for the round trip before.
 var (
 	bookingGroup = groupConfig{most: 64, wait: 2 * time.Millisecond, runners: 4, timeout: 10 * time.Second}
+	slotGroup    = groupConfig{most: 256, runners: 1, timeout: 5 * time.Second}
 	chatGroup    = groupConfig{most: 512, wait: 2 * time.Millisecond, runners: 2, timeout: 5 * time.Second}
 )
 
@@ -46,6 +47,7 @@ func New(tick time.Duration, deps Deps) *Workers {
 		ticker:    ticker{every: tick, steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
 	}
 	w.booking.sales = newGroup[domain.Booking, store.BookingOutcome](bookingGroup, w.booking.sell)
+	w.booking.slots = newGroup[domain.ShowID, struct{}](slotGroup, w.booking.admit)
 	w.chatRead.marks = newGroup[domain.ReadMark, struct{}](chatGroup, w.chatRead.move)
 	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: &w.booking, log: deps.Log}
 	return w
@@ -63,11 +65,12 @@ func (w *Workers) Handlers() events.Handlers {
 	}
 }
 
-// Serve shares SQL round trips among handlers until ctx ends. It must outlive
+// Serve shares round trips among handlers until ctx ends. It must outlive
 // the consumer, whose last handlers finish while it drains.
 func (w *Workers) Serve(ctx context.Context) {
 	var parts sync.WaitGroup
 	parts.Go(func() { w.booking.sales.serve(ctx) })
+	parts.Go(func() { w.booking.slots.serve(ctx) })
 	parts.Go(func() { w.chatRead.marks.serve(ctx) })
 	parts.Wait()
 }
