@@ -85,6 +85,25 @@ func (a *admissions) claim(ctx context.Context, who Identity, show domain.ShowID
 	return place, err
 }
 
+// extend gives the person the time of their turn once more; again changes nothing.
+// Without a turn it fails with domain.ErrNotAdmitted.
+func (a *admissions) extend(ctx context.Context, who Identity, show domain.ShowID) (domain.Place, error) {
+	if _, err := a.shows.get(ctx, show); err != nil {
+		return domain.Place{}, err
+	}
+	place, extended, err := a.steps.Extend(ctx, show, a.request(show, who.Person))
+	if errors.Is(err, domain.ErrNotJoined) {
+		return place, domain.ErrNotAdmitted
+	}
+	if err == nil && extended && place.ClaimBy != nil { // the person's other tabs
+		a.tell(ctx, events.Notification{
+			Event: events.EventAdmission, ShowID: show, Epoch: place.Epoch, Version: place.Version,
+			Admitted: []domain.Admitted{{RequestID: place.RequestID, ClaimBy: *place.ClaimBy}},
+		})
+	}
+	return place, err
+}
+
 // leave ends the person's place, if there is one, and gives what it frees on.
 func (a *admissions) leave(ctx context.Context, who Identity, show domain.ShowID) error {
 	if _, err := a.shows.get(ctx, show); err != nil {
@@ -144,6 +163,7 @@ type placeView struct {
 	Epoch      int64            `json:"epoch"`
 	Version    int64            `json:"version"`
 	ServerTime time.Time        `json:"serverTime"`
+	Odds       *domain.Odds     `json:"odds,omitempty"` // while waiting for seats
 	Draw       *drawProof       `json:"draw,omitempty"` // once the draw that gave the place has closed
 }
 
@@ -152,7 +172,7 @@ type placeView struct {
 func viewPlace(place domain.Place, grace time.Duration, pass string) placeView {
 	view := placeView{
 		RequestID: place.RequestID, ShowID: place.ShowID, Status: place.Status,
-		Waiting: place.Waiting, Active: place.Active, ETA: place.ETA,
+		Waiting: place.Waiting, Active: place.Active, ETA: place.ETA, Odds: place.Odds,
 		ClaimBy: utc(place.ClaimBy), ExpiresAt: utc(place.ExpiresAt),
 		PollAfter: pollAfter(place, grace).Milliseconds(),
 		Epoch:     place.Epoch, Version: place.Version, ServerTime: place.ServerTime.UTC(),
@@ -223,14 +243,23 @@ func (s *Server) myPlace(c echo.Context, who Identity) error {
 }
 
 func (s *Server) claimTurn(c echo.Context, who Identity) error {
+	return s.onTurn(c, who, s.admissions.claim, "You have no turn to claim.")
+}
+
+// extendTurn is for a page that cannot be seen: its person may not have noticed.
+func (s *Server) extendTurn(c echo.Context, who Identity) error {
+	return s.onTurn(c, who, s.admissions.extend, "You have no turn to extend.")
+}
+
+func (s *Server) onTurn(c echo.Context, who Identity, do func(context.Context, Identity, domain.ShowID) (domain.Place, error), without string) error {
 	if err := noBody(c); err != nil {
 		return err
 	}
-	place, err := s.admissions.claim(c.Request().Context(), who, showParam(c))
+	place, err := do(c.Request().Context(), who, showParam(c))
 	if errors.Is(err, domain.ErrNotAdmitted) {
 		// Elsewhere not being admitted is 403; here it is a conflict with the
 		// state of one's own place, which waiting resolves.
-		return newProblem(http.StatusConflict, codeNotAdmitted, "Not your turn", "You have no turn to claim.").because(err)
+		return newProblem(http.StatusConflict, codeNotAdmitted, "Not your turn", without).because(err)
 	}
 	if err != nil {
 		return err

@@ -43,6 +43,11 @@ type Steps interface {
 	Leave(ctx context.Context, show domain.ShowID, request domain.RequestID) (lua.Departure, error)
 	Revocations(ctx context.Context, show domain.ShowID, since lua.RevocationCursor, limit int) (ended []lua.Revocation, next lua.RevocationCursor, more bool, err error)
 	Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error)
+	Extend(ctx context.Context, show domain.ShowID, request domain.RequestID) (place domain.Place, extended bool, err error)
+	Explain(ctx context.Context, show domain.ShowID, request domain.RequestID) (domain.PlaceFacts, error)
+	Admit(ctx context.Context, show domain.ShowID, opts lua.AdmitOptions) (lua.AdmitResult, error)
+	Remove(ctx context.Context, show domain.ShowID, request domain.RequestID) (lua.Departure, error)
+	Reset(ctx context.Context, show domain.ShowID, epoch int64) (ended int64, done bool, err error)
 	DrawRequests(ctx context.Context, show domain.ShowID) ([]domain.RequestID, domain.Stats, error)
 
 	Hold(ctx context.Context, hold lua.HoldRequest) (domain.Hold, error)
@@ -67,7 +72,13 @@ type Store interface {
 	CreateShow(ctx context.Context, show domain.Show) error
 	Show(ctx context.Context, id domain.ShowID) (domain.Show, error)
 	Shows(ctx context.Context) ([]domain.Show, error)
-	UpdateShow(ctx context.Context, id domain.ShowID, change func(*domain.Show) error) (domain.Show, error)
+
+	ChangeShow(ctx context.Context, action domain.OperatorAction, change func(*domain.Show) error) (domain.Show, error)
+	ResetShow(ctx context.Context, action domain.OperatorAction, change func(*domain.Show) error) (domain.Show, error)
+	BeginAction(ctx context.Context, action domain.OperatorAction) error
+	EndAction(ctx context.Context, id, outcome string) error
+	UndoneActions(ctx context.Context, action string, olderThan time.Duration, limit int) ([]domain.OperatorAction, error)
+	Actions(ctx context.Context, show domain.ShowID, before string, limit int) ([]domain.OperatorAction, error)
 
 	RecordBooking(ctx context.Context, request domain.BookingRequest) (booking domain.Booking, created bool, err error)
 	BookingByKey(ctx context.Context, person domain.PersonID, key string) (domain.BookingRequest, error)

@@ -14,6 +14,7 @@ import (
 
 	"foyer/domain"
 	"foyer/events"
+	"foyer/internal/operate"
 )
 
 // Config is what the edge is told by the settings.
@@ -26,6 +27,8 @@ type Config struct {
 	JWKS           string // path or URL of the keys of other identity tokens
 	SigningKey     []byte // Ed25519 seed of the admission pass, 32 bytes, the same on every process
 	DevMode        bool   // POST /api/dev/token exists
+	MaxActiveLimit int    // the most that a show's maxActive may be; 0: as much as any show may
+	RateLimit      int    // the same of ratePerMinute
 	Sockets        SocketLimits
 }
 
@@ -43,6 +46,7 @@ type Server struct {
 	hub        *Hub
 	mirrors    *seatMirrors
 	draws      *drawTables
+	desk       *operate.Desk
 	reads      *pendingReads
 	afterwards *afterwards
 	requests   *requestMetrics
@@ -67,7 +71,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		config: config, deps: deps, log: deps.Log, auth: auth, pass: pass,
 		shows: newShowCache(deps.Store, deps.Log), mirrors: newSeatMirrors(deps.Steps), reads: newPendingReads(), afterwards: newAfterwards(maxAfterwards),
 	}
-	s.draws = newDrawTables(deps.Steps, s.afterwards)
+	s.draws, s.desk = newDrawTables(deps.Steps, s.afterwards), s.newDesk()
 	s.admissions = &admissions{
 		steps: deps.Steps, shows: s.shows, commands: deps.Commands, bus: deps.Bus,
 		ids: domain.NewRequestIDs(config.SigningKey), log: deps.Log,
@@ -189,6 +193,7 @@ func (s *Server) routes() *echo.Echo {
 	s.mountSelling(api)
 	s.mountChat(api)
 	s.mountOperator(api)
+	s.mountOperating(api)
 	if s.config.DevMode && len(s.config.JWTSecret) > 0 {
 		api.POST("/dev/token", s.devToken)
 	}
@@ -205,6 +210,7 @@ func (s *Server) mountShows(api *echo.Group) {
 	api.GET("/shows/:show/admission", s.person(s.myPlace))
 	api.DELETE("/shows/:show/admission", s.person(s.leaveShow))
 	api.POST("/shows/:show/admission/claim", s.person(s.claimTurn))
+	api.POST("/shows/:show/admission/extend", s.person(s.extendTurn))
 	api.GET("/pass/jwks.json", s.passKeys)
 	api.GET("/pass/revocations", s.passRevocations)
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -237,11 +239,18 @@ func (s *Server) createShow(c echo.Context, who Identity) error {
 	if err := body.apply(&show); err != nil {
 		return err
 	}
+	if err := s.withinLimits(show); err != nil {
+		return err
+	}
 	ctx := c.Request().Context()
 	if err := s.deps.Store.CreateShow(ctx, show); err != nil {
 		return err
 	}
 	s.log.InfoContext(ctx, "show created", "show_id", show.ID, "by", who.Person)
+	created := domain.OperatorAction{ID: domain.NewID(), ShowID: show.ID, Operator: who.Person, Action: domain.ActionCreate, Detail: "{}"}
+	if err := errors.Join(s.deps.Store.BeginAction(ctx, created), s.deps.Store.EndAction(ctx, created.ID, "{}")); err != nil {
+		return err
+	}
 	// A new show has nothing sold, so it need not be loaded from SQL first.
 	if _, err := s.deps.Steps.Restore(ctx, show, nil); err != nil {
 		return err
@@ -259,26 +268,45 @@ func newShowID() domain.ShowID {
 	return domain.ShowID(strings.ToLower(rand.Text()[:length]))
 }
 
+// showChange is what an operator changes of a show.
+type showChange struct {
+	showFields
+	Pause  field[bool] `json:"pause"`
+	Paused field[bool] `json:"paused"`
+	Closed field[bool] `json:"closed"`
+}
+
+// action names the change for whoever reads later what was done.
+func (f showChange) action() string {
+	alone := f.showFields == showFields{}
+	paused := f.Paused.value
+	if paused == nil {
+		paused = f.Pause.value
+	}
+	switch {
+	case alone && paused != nil && !f.Closed.set:
+		return map[bool]string{true: domain.ActionPause, false: domain.ActionResume}[*paused]
+	case alone && paused == nil && f.Closed.value != nil:
+		return map[bool]string{true: domain.ActionClose, false: domain.ActionReopen}[*f.Closed.value]
+	}
+	return domain.ActionChange
+}
+
 // changeShow changes what is named and leaves the rest. The plan of a show never
 // changes: seats of it may be sold.
 func (s *Server) changeShow(c echo.Context, who Identity) error {
-	var body struct {
-		showFields
-		Pause  field[bool] `json:"pause"`
-		Paused field[bool] `json:"paused"`
-		Closed field[bool] `json:"closed"`
+	raw, err := rawBody(c)
+	if err != nil {
+		return err
 	}
-	if err := readBody(c, &body); err != nil {
+	var body showChange
+	if err := decodeBody(raw, &body); err != nil {
 		return err
 	}
 	if seating := body.Seating.value; seating != nil && seating.Sections.set {
 		return invalid("seating.sections", "cannot be changed; seats of the plan may be sold")
 	}
-	ctx, id := c.Request().Context(), showParam(c)
-	if !id.Valid() {
-		return domain.ErrShowNotFound
-	}
-	show, err := s.deps.Store.UpdateShow(ctx, id, func(show *domain.Show) error {
+	return s.operateOn(c, who, body.action(), json.RawMessage(raw), func(show *domain.Show) error {
 		var q query
 		set(&q, "pause", body.Pause, &show.Paused)
 		set(&q, "paused", body.Paused, &show.Paused)
@@ -293,17 +321,13 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 		if err := body.apply(show); err != nil {
 			return err
 		}
+		if body.Queue.set { // a limit that was lowered since is no reason to refuse a message
+			if err := s.withinLimits(*show); err != nil {
+				return err
+			}
+		}
 		return guardDraw(before, show, time.Now())
 	})
-	if err != nil {
-		return err
-	}
-	s.log.InfoContext(ctx, "show changed", "show_id", show.ID, "by", who.Person, "revision", show.Revision)
-	if err := s.publishShow(ctx, show); err != nil {
-		return err
-	}
-	s.admissions.slotFreed(ctx, show.ID) // higher limits or an ended pause let people in now
-	return s.answerShow(c, http.StatusOK, show)
 }
 
 // guardDraw refuses to open a draw again: its seed is known, so whoever joined now
