@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"os/user"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -150,7 +148,7 @@ func (c dropLetterCommand) Run(ctx context.Context, out io.Writer) error {
 // act does one thing to each dead letter, and writes down who did it to what: one
 // line for each that was done, at a level that every setting shows.
 func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(tools *app.Tools, id string) error) error {
-	who, err := c.operator()
+	who, err := nameOperator(c.Operator)
 	if err != nil {
 		return usageError{err}
 	}
@@ -179,19 +177,4 @@ func (c actArguments) act(ctx context.Context, out io.Writer, done string, do fu
 		fmt.Fprintf(out, "%s %s: %s\n", c.Stream, id, done)
 	}
 	return errors.Join(failed...)
-}
-
-// operator is who answers for what is done.
-func (c actArguments) operator() (string, error) {
-	if c.Operator != "" {
-		return c.Operator, nil
-	}
-	if name := os.Getenv("SUDO_USER"); name != "" {
-		return name, nil
-	}
-	current, err := user.Current()
-	if err != nil {
-		return "", fmt.Errorf("say who you are with --operator: %w", err)
-	}
-	return current.Username, nil
 }

@@ -32,6 +32,8 @@ type commandLine struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Verify      verifyCommand      `cmd:"" help:"Hold shows against what Foyer promises, across Redis, the streams and SQL."`
 	Rebuild     rebuildCommand     `cmd:"" help:"Bring shows in Redis to what SQL has sold, and take up pending bookings."`
+	Show        showCommand        `cmd:"" help:"Pause, close, reset a show, let people in or remove one, change limits, list what was done."`
+	Explain     explainCommand     `cmd:"" help:"Tell the history of a place and the rule that decides about it now."`
 	Draw        drawCommand        `cmd:"" help:"Check a draw."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"List, show, requeue or drop commands that were given up on."`
 	Simulate    simulateCommand    `cmd:"" help:"Play a planned sale with a synthetic crowd, and tell when it is sold out and how long people wait."`

@@ -125,6 +125,7 @@ func (a *App) newServer() (*api.Server, net.Listener, error) {
 	server, err := api.New(api.Config{
 		AllowedOrigins: a.config.AllowedOrigins, JWTSecret: a.config.JWTSecret, JWKS: a.config.JWKS,
 		SigningKey: a.config.SigningKey, DevMode: a.config.Role == config.RoleDev,
+		MaxActiveLimit: a.config.MaxActiveLimit, RateLimit: a.config.RateLimit,
 	}, api.Deps{
 		Steps: a.steps, Store: a.store, Commands: a.sender, Bus: a.bus, DeadLetters: a.deadLetters,
 		Ready: a.readyChecks(), Web: web.Files(), Log: a.log, Metrics: a.metrics,
@@ -197,6 +198,7 @@ func (a *App) work(ctx context.Context, w *workers.Workers, consumer *events.Con
 	beside.Go(func() { w.Tick(ctx) })
 	beside.Go(func() { w.Sweep(ctx) })
 	beside.Go(func() { a.rebuilder().Watch(ctx) })
+	beside.Go(func() { a.desk().Watch(ctx) })
 	var metricsErr error
 	beside.Go(func() {
 		if metricsErr = a.serveMetrics(ctx); metricsErr != nil {

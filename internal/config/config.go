@@ -47,6 +47,8 @@ type Flags struct {
 	Groups           string `env:"FOYER_GROUPS" default:"admission,booking,chat" help:"Which groups a worker process reads."`
 	ReclaimIdle      string `env:"FOYER_RECLAIM_IDLE" default:"30s" help:"Silence after which a worker's commands are given to others; the same for every worker. A handler may take longer: a living worker is not silent."`
 	NotifyPartitions string `env:"FOYER_NOTIFY_PARTITIONS" default:"1" help:"Pub/Sub partitions; the same for every process."`
+	MaxActiveLimit   string `env:"FOYER_MAX_ACTIVE_LIMIT" default:"1000000" help:"The most that any show's maxActive may be set to."`
+	RateLimit        string `env:"FOYER_RATE_LIMIT" default:"1000000" help:"The most that any show's ratePerMinute may be set to."`
 	LogLevel         string `env:"FOYER_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat        string `env:"FOYER_LOG_FORMAT" default:"text" help:"text or json."`
 }
@@ -59,6 +61,7 @@ const (
 	MaxReclaim    = 30 * time.Minute
 	MaxConsumers  = 256
 	MaxPartitions = 64
+	MaxLimit      = 1_000_000 // of any show's maxActive and ratePerMinute
 )
 
 // Groups that a worker may read.
@@ -81,6 +84,8 @@ type Config struct {
 	Groups           []string
 	ReclaimIdle      time.Duration
 	NotifyPartitions int
+	MaxActiveLimit   int
+	RateLimit        int
 	LogLevel         slog.Level
 	LogFormat        string
 }
@@ -107,6 +112,8 @@ func (f Flags) Load(role Role) (Config, error) {
 		Groups:           groups(&p, or(f.Groups, strings.Join(knownGroups, ","))),
 		ReclaimIdle:      interval(&p, "FOYER_RECLAIM_IDLE", or(f.ReclaimIdle, "30s"), MinReclaim, MaxReclaim),
 		NotifyPartitions: number(&p, "FOYER_NOTIFY_PARTITIONS", or(f.NotifyPartitions, "1"), 1, MaxPartitions),
+		MaxActiveLimit:   number(&p, "FOYER_MAX_ACTIVE_LIMIT", or(f.MaxActiveLimit, "1000000"), 1, MaxLimit),
+		RateLimit:        number(&p, "FOYER_RATE_LIMIT", or(f.RateLimit, "1000000"), 1, MaxLimit),
 		LogFormat:        oneOf(&p, "FOYER_LOG_FORMAT", or(f.LogFormat, "text"), "text", "json"),
 	}
 	if err := c.LogLevel.UnmarshalText([]byte(or(f.LogLevel, "info"))); err != nil {
