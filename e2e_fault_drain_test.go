@@ -60,7 +60,7 @@ func (c *crowd) undecided() []domain.BookingID {
 func (c *crowd) decided(ids []domain.BookingID) bool {
 	operator := c.d.as(c.t, 0, "operator", "operator")
 	for _, id := range ids {
-		if b, err := operator.Booking(c.ctx, id); err != nil || b.Status == domain.BookingPending {
+		if b, err := operator.Booking(c.t.Context(), id); err != nil || b.Status == domain.BookingPending {
 			return false
 		}
 	}
@@ -71,7 +71,7 @@ func (c *crowd) decided(ids []domain.BookingID) bool {
 // once for each run of its handler.
 func (d *deployment) listen(t *testing.T) (told func() map[domain.BookingID]int) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	heard := d.redis.Client(t).Subscribe(ctx, events.NotificationChannel)
 	t.Cleanup(func() { _ = heard.Close() })

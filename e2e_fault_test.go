@@ -28,6 +28,7 @@ import (
 const (
 	// workedWithin is how long anything under test may take on a busy machine.
 	workedWithin = 90 * time.Second
+	crowdWithin  = 6 * time.Minute // for all that one crowd does
 	shoppers     = 8
 )
 
@@ -73,7 +74,7 @@ func (d *deployment) run(t *testing.T, args ...string) (out, log string, err err
 	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), workedWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), workedWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), d.env...)
@@ -106,9 +107,8 @@ type crowd struct {
 	d    *deployment
 	show domain.ShowID
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	closing chan struct{} // closed when nobody shall begin a purchase
+	closing chan struct{}   // closed when nobody shall begin a purchase
+	over    <-chan struct{} // closed when everybody was sent away
 	people  sync.WaitGroup
 
 	mu       sync.Mutex
@@ -121,38 +121,39 @@ func (d *deployment) openTo(t *testing.T, rows int) *crowd {
 	t.Helper()
 	show := d.putOnSale(t, func(s *client.NewShow) { s.Seating = seating(rows, 50) })
 	c := &crowd{t: t, d: d, show: show, closing: make(chan struct{}), accepted: map[domain.BookingID]domain.BookingStatus{}}
-	c.ctx, c.stop = context.WithTimeout(context.Background(), 6*time.Minute)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), crowdWithin)
+	c.over = ctx.Done()
 	t.Cleanup(func() {
-		c.stop()
+		stop()
 		c.people.Wait()
 		if t.Failed() {
 			t.Logf("failures of the crowd: %v", errors.Join(c.failures...))
 		}
 	})
 	for i := range shoppers {
-		c.people.Go(func() { c.shop(i) })
+		c.people.Go(func() { c.shop(ctx, i) })
 	}
 	return c
 }
 
 // shop buys seat after seat, each as somebody new: who has bought is shown out.
-func (c *crowd) shop(i int) {
-	for n := 0; !isClosed(c.closing) && c.ctx.Err() == nil; n++ {
+func (c *crowd) shop(ctx context.Context, i int) {
+	for n := 0; !isClosed(c.closing) && ctx.Err() == nil; n++ {
 		who := c.d.as(c.t, i+n, fmt.Sprintf("shopper-%d-%d", i, n))
-		for intent := 0; c.ctx.Err() == nil; intent++ {
-			err := c.buy(who, fmt.Sprintf("intent-%d", intent))
+		for intent := 0; ctx.Err() == nil; intent++ {
+			err := c.buy(ctx, who, fmt.Sprintf("intent-%d", intent))
 			if err == nil || client.HasCode(err, client.CodeSoldOut) {
 				break
 			}
 			c.mu.Lock()
 			c.failures = append(c.failures[max(0, len(c.failures)-50):], err)
 			c.mu.Unlock()
-			c.wait(50*time.Millisecond + rand.N(150*time.Millisecond))
+			wait(ctx, 50*time.Millisecond+rand.N(150*time.Millisecond))
 		}
 	}
 }
 
-func isClosed(c chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -161,25 +162,25 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-func (c *crowd) wait(d time.Duration) {
+func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-c.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
 // buy walks the whole way once. Once the booking is accepted it is waited for,
 // however long that takes: an accepted booking is decided.
-func (c *crowd) buy(who *client.Client, key string) error {
-	if err := enter(c.ctx, who, c.show); err != nil {
+func (c *crowd) buy(ctx context.Context, who *client.Client, key string) error {
+	if err := enter(ctx, who, c.show); err != nil {
 		return fmt.Errorf("enter: %w", err)
 	}
-	hold, err := who.HoldBest(c.ctx, c.show, 1, "")
+	hold, err := who.HoldBest(ctx, c.show, 1, "")
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)
 	}
 	var booking domain.Booking
-	err = client.Retry(c.ctx, 20, func(ctx context.Context) (err error) {
+	err = client.Retry(ctx, 20, func(ctx context.Context) (err error) {
 		booking, err = who.Book(ctx, c.show, hold.HoldID, key)
 		return err
 	})
@@ -187,15 +188,15 @@ func (c *crowd) buy(who *client.Client, key string) error {
 		return fmt.Errorf("book: %w", err)
 	}
 	c.note(booking)
-	for c.ctx.Err() == nil {
-		decided, err := who.WaitBooking(c.ctx, booking.BookingID)
+	for ctx.Err() == nil {
+		decided, err := who.WaitBooking(ctx, booking.BookingID)
 		if err == nil {
 			c.note(decided)
 			return nil
 		}
-		c.wait(100 * time.Millisecond)
+		wait(ctx, 100*time.Millisecond)
 	}
-	return c.ctx.Err()
+	return ctx.Err()
 }
 
 func (c *crowd) note(b domain.Booking) {
@@ -235,7 +236,7 @@ func (c *crowd) goHome() {
 	case <-time.After(workedWithin):
 		require.FailNow(c.t, "not everybody who was accepted was told what became of it")
 	}
-	require.NoError(c.t, c.ctx.Err())
+	require.False(c.t, isClosed(c.over), "the crowd was sent away before it was done")
 	c.d.requireVerified(c.t, c.show)
 	operator := c.d.as(c.t, 0, "operator", "operator")
 	for id, told := range c.accepted {

@@ -262,15 +262,15 @@ const (
 	count  roomStep = "count"
 )
 
-// roomModel is a room for max people.
-func roomModel(max int64) porcupine.Model {
+// roomModel is a room for so many people.
+func roomModel(slots int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return int64(0) },
 		Step: func(state, input, output any) (bool, any) {
 			inside := state.(int64)
 			switch input.(roomStep) {
 			case comeIn:
-				return inside < max, inside + 1
+				return inside < slots, inside + 1
 			case goOut:
 				return inside > 0, inside - 1
 			}
