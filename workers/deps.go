@@ -15,6 +15,7 @@ type Steps interface {
 	Stats(ctx context.Context, shows ...domain.ShowID) ([]domain.Stats, error)
 	Admit(ctx context.Context, show domain.ShowID, opts lua.AdmitOptions) (lua.AdmitResult, error)
 	DueTick(ctx context.Context, show domain.ShowID, every time.Duration) (bool, error)
+	NextLapse(ctx context.Context, show domain.ShowID) (in time.Duration, ok bool, err error)
 	Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error)
 	SweepHolds(ctx context.Context, show domain.ShowID, limit int) (freed []domain.SeatID, version int64, more bool, err error)
 	AbortBooking(ctx context.Context, show domain.ShowID, hold domain.HoldID, booking domain.BookingID) error

@@ -30,9 +30,10 @@ type ticker struct {
 	commands Commands
 	notify   Notifier
 	log      *slog.Logger
+	lapses   lapses
 }
 
-// run ticks until ctx ends. A failing tick is logged and tried again at the next
+// run ticks until ctx ends, and between ticks passes on what lapses. A failing tick is logged and tried again at the next
 // interval: it is only the backstop of what freed slots do at once.
 func (t *ticker) run(ctx context.Context) {
 	clock := time.NewTicker(t.every)
@@ -41,10 +42,8 @@ func (t *ticker) run(ctx context.Context) {
 		if err := t.tick(ctx); err != nil && ctx.Err() == nil {
 			t.log.WarnContext(ctx, "tick failed", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !t.passOnUntil(ctx, clock.C) {
 			return
-		case <-clock.C:
 		}
 	}
 }
@@ -76,7 +75,10 @@ func (t *ticker) tickShow(ctx context.Context, show domain.ShowID) error {
 	if err := t.sweepHolds(ctx, show); err != nil {
 		return err
 	}
-	return t.commands.AdmitShow(ctx, events.AdmitShow{ShowID: show, Reason: events.ReasonTick, Tick: t.every})
+	if err := t.commands.AdmitShow(ctx, events.AdmitShow{ShowID: show, Reason: events.ReasonTick, Tick: t.every}); err != nil {
+		return err
+	}
+	return t.expectLapse(ctx, show)
 }
 
 // sweepHolds takes lapsed holds away and tells the seats. Nothing waits for it:
