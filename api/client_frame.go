@@ -222,7 +222,9 @@ func (h *Hub) offerStats(ctx context.Context, c *connection, show domain.ShowID)
 		stats = read[0]
 		h.tellStats(stats, time.Now())
 	}
-	c.offerShared(laneStats, wantStats, sharedStats(stats, time.Now()))
+	s := sharedStats(stats, time.Now())
+	s.asked = true
+	c.offerShared(laneStats, wantStats, s)
 	return nil
 }
 

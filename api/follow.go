@@ -36,8 +36,9 @@ type follow struct {
 	wants   topicSet
 	seats   seatMap
 
-	ranked, stats, soldOut, showed stamp // of what was told last
-	soldOutTold                    bool  // told as sold out, and not taken back
+	ranked, stats, soldOut, showed stamp         // of what was told last
+	soldOutTold                    bool          // told as sold out, and not taken back
+	numbers                        *domain.Stats // told last; shared, nil: none
 }
 
 // following returns the connection's follow of a show, made when absent; nil once
@@ -225,11 +226,14 @@ func sameETA(a, b *domain.ETA) bool { return a == b || a != nil && b != nil && *
 // shared is a frame of a show encoded once for all who hear it.
 type shared struct {
 	pending
-	show domain.ShowID
+	show    domain.ShowID
+	numbers *domain.Stats // what stats say, without their version; nil for everything else
+	asked   bool          // told even if it says the same as before
 }
 
 // offerShared tells something of a show that is the same for everybody. A value
-// that is older than the one told before is dropped.
+// that is older than the one told before is dropped, and so are stats that say the
+// same.
 func (c *connection) offerShared(l lane, topic topicSet, s shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,6 +249,12 @@ func (c *connection) offerShared(l lane, topic topicSet, s shared) {
 		return
 	}
 	*told = s.stamp
+	if s.numbers != nil {
+		if f.numbers != nil && *f.numbers == *s.numbers && !s.asked {
+			return
+		}
+		f.numbers = s.numbers
+	}
 	c.out.put(l, s.pending)
 	c.flush()
 }

@@ -300,3 +300,28 @@ func TestClaimAndLeaveReachOtherTabs(t *testing.T) {
 	page.settle(w)
 	require.Len(t, page.of(events.EventAdmission), 2)
 }
+
+// TestStatsAreToldWhenTheyChange: a tick a second told everybody the same numbers;
+// only those that differ from the last told are worth a frame, and an answer.
+func TestStatsAreToldWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	w.fill()
+	w.join("ann")
+	page, _ := w.open("ann")
+	page.settle(w)
+	stats, told := w.stats(), len(page.of(events.EventStats))
+	for range 5 {
+		stats.Version++
+		w.notifyStats(stats)
+	}
+	page.settle(w)
+	require.Len(t, page.of(events.EventStats), told)
+	page.send("subscribe", "topic", statsTopic(w.show.ID))
+	page.settle(w)
+	require.Len(t, page.of(events.EventStats), told+1, "whoever asks is answered")
+	stats.Version, stats.Active = stats.Version+1, stats.Active+1
+	w.notifyStats(stats)
+	page.settle(w)
+	require.Len(t, page.of(events.EventStats), told+2)
+}

@@ -113,7 +113,7 @@ func TestVersionsNeverGoBack(t *testing.T) {
 	version := hello.Places[0].Version
 	for _, offset := range []int64{3, 1, 2, 7, 5, 7, 6, 9, 8} {
 		s := base
-		s.Version = base.Version + offset
+		s.Version, s.Active = base.Version+offset, base.Active+offset
 		w.notifyStats(s)
 		w.notify(events.Notification{Event: events.EventRank, Version: s.Version, Knots: &domain.RankKnots{
 			Waiting: 10 - offset, Scores: []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}[:10-offset],

@@ -182,9 +182,15 @@ func (h *Hub) readStats(ctx context.Context, shows []domain.ShowID) ([]domain.St
 	return stats, nil
 }
 
+// numbersOf keeps of stats what a STATS frame tells besides their version.
+func numbersOf(s domain.Stats) *domain.Stats {
+	s.AdmittedLastMinute, s.Joined, s.Ended, s.Version, s.SeatVersion = 0, 0, 0, 0, 0
+	return &s
+}
+
 func sharedStats(s domain.Stats, at time.Time) shared {
 	topic := statsTopic(s.ShowID)
-	return shared{show: s.ShowID, pending: pending{
+	return shared{show: s.ShowID, numbers: numbersOf(s), pending: pending{
 		event: events.EventStats, topic: topic, key: topic, stamp: statsStamp(s), data: encode(newStatsFrame(s, at)),
 	}}
 }

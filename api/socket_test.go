@@ -218,7 +218,7 @@ func TestSlowClientBesideHealthyOnes(t *testing.T) {
 	s := w.stats()
 	testenv.Eventually(t, 60*time.Second, "the slow client is cut", func() bool {
 		for range 500 {
-			s.Version++
+			s.Version, s.Active = s.Version+1, s.Active+1
 			w.notifyStats(s)
 		}
 		return w.hub.Sockets() == 1

@@ -91,13 +91,13 @@ func TestSubscriptionsAnswerAtOnce(t *testing.T) {
 	page.settle(w)
 	before := len(page.of(events.EventStats))
 	s := w.stats()
-	s.Version++
+	s.Version, s.Active = s.Version+1, s.Active+1
 	w.notifyStats(s)
 	own.await(events.EventStats, func(f told) bool { return f.Version == s.Version })
 	page.settle(w)
 	require.Len(t, page.of(events.EventStats), before)
 	own.send("unsubscribe", "topic", statsTopic(w.show.ID)) // comes with the place
-	s.Version++
+	s.Version, s.Active = s.Version+1, s.Active+1
 	w.notifyStats(s)
 	own.await(events.EventStats, func(f told) bool { return f.Version == s.Version })
 }
