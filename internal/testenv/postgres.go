@@ -117,7 +117,7 @@ func (s *postgres) launch(initdb string) error {
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(initdb, "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	cmd.Dir = s.dir
-	cmd.SysProcAttr = childAttributes(s.owner, 0) // no signal: this thread may end before it does
+	cmd.SysProcAttr = childAttributes(s.owner, syscall.SIGKILL)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
