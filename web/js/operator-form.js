@@ -1,6 +1,6 @@
 // What the operator's forms send, made from what stands in their fields.
 
-export const QUEUE = ['maxActive', 'ratePerMinute', 'turnSeconds', 'sessionSeconds', 'graceSeconds'];
+export const QUEUE = ['maxActive', 'ratePerMinute', 'turnSeconds', 'sessionSeconds', 'graceSeconds', 'lateJoinSeconds', 'overAdmitPercent'];
 const SEATING = ['holdSeconds', 'seatLimit'];
 const TIMES = ['startsAt', 'prequeueAt', 'opensAt', 'closesAt'];
 

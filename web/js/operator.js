@@ -1,6 +1,7 @@
 // The operator's page.
 
 import { Api, at } from './api.js';
+import { clearActions, wireActions } from './operator-actions.js';
 import { QUEUE, explain, limitChange, newShow } from './operator-form.js';
 import { Session } from './session.js';
 import { count, when } from './text.js';
@@ -24,7 +25,7 @@ async function act(work, doneText) {
   line(byId('done'), '');
   try {
     await work();
-    line(byId('done'), doneText);
+    if (doneText) line(byId('done'), doneText);
     await readLists();
   } catch (err) {
     fail(err);
@@ -115,6 +116,7 @@ function renderChosen() {
 const FIGURES = [
   ['waiting', 'Waiting'], ['active', 'Inside'], ['maxActive', 'Inside at most'], ['admittedLastMinute', 'Let in, last minute'],
   ['held', 'Seats in baskets'], ['sold', 'Seats sold'], ['capacity', 'Seats'], ['joined', 'Joined in all'], ['ended', 'Gone'],
+  ['noShowPercent', 'Turns not claimed, percent'], ['seatsPerBuyer', 'Seats a buyer, lately'],
 ];
 
 function renderNumbers(answer) {
@@ -145,6 +147,7 @@ function renderDead(letters) {
 function choose(id) {
   chosen = id;
   byId('numbers').replaceChildren();
+  clearActions();
   history.replaceState(null, '', `operator.html?show=${encodeURIComponent(id)}`);
   renderShows();
   renderChosen();
@@ -214,6 +217,7 @@ function wire() {
     if (body) change(body, 'Saved.');
     else line(byId('done'), 'Nothing was changed.');
   });
+  wireActions({ api, act, chosen: () => shows.find((s) => s.id === chosen), say: (told) => line(byId('done'), told) });
   byId('sign-out').addEventListener('click', () => {
     session.signOut();
     render();

@@ -23,14 +23,15 @@ export class Room {
   picked = new Set(); // the seats that the person wants
   bookings = [];
   busy = ''; // the action under way
-  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false;
+  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false; #hidden;
 
-  constructor({ api, session, showId, onChange, onFrame = () => {}, live = (hooks) => new Live(hooks) }) {
+  constructor({ api, session, showId, onChange, onFrame = () => {}, live = (hooks) => new Live(hooks), hidden = isHidden }) {
     this.#api = api;
     this.#session = session;
     this.#showId = showId;
     this.#onChange = onChange;
     this.#onFrame = onFrame;
+    this.#hidden = hidden;
     this.#live = live({
       url: socketAddress,
       ticket: async () => (await api.post('/api/socket-tickets')).ticket,
@@ -86,6 +87,14 @@ export class Room {
     this.#quietly(() => this.readPlace());
     this.#quietly(() => this.readShow());
     if (this.#inside()) this.#quietly(() => this.readSeats());
+  }
+
+  /** Nobody looks at the page, or a turn came while nobody did: asks once for its time again. */
+  hide() {
+    if (this.state.place?.status !== 'ADMITTED' || !this.#hidden()) return;
+    this.#quietly(async () => {
+      this.#do({ type: 'place', place: await this.#api.post(at`/api/shows/${this.#showId}/admission/extend`, undefined, { safe: true }) });
+    });
   }
 
   // Reading
@@ -331,6 +340,7 @@ export class Room {
     }
     const was = before.place?.status === 'ACTIVE';
     const is = now.place?.status === 'ACTIVE';
+    if (now.place?.status === 'ADMITTED' && before.place?.status !== 'ADMITTED') this.hide();
     const seatTopic = `/topic/seats/show/${this.#showId}`;
     if (is && !was) {
       this.#live.follow(seatTopic);
@@ -473,4 +483,8 @@ export function refusal(err) {
     case 'OFFLINE': return 'The server cannot be reached. Check your connection; your place is kept for a while.';
     default: return err.status === 401 ? 'Your sign-in has run out. Please sign in again.' : err.message;
   }
+}
+
+function isHidden() {
+  return globalThis.document?.visibilityState === 'hidden';
 }

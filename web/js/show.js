@@ -124,6 +124,7 @@ byId('notice-close').addEventListener('click', () => room.notice(''));
 window.addEventListener('online', () => room.wake());
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') room.wake();
+  else room.hide();
 });
 window.addEventListener('pagehide', () => room.live.stop());
 window.addEventListener('pageshow', (event) => {

@@ -162,7 +162,7 @@ function withRankFrame(before, frame) {
   if (!state) return before;
   const known = state.place;
   if (!known || known.status !== 'WAITING' || (frame.version ?? 0) < (known.version ?? 0)) return state;
-  const place = { ...known, rank: frame.rank, waiting: frame.waiting ?? known.waiting, eta: frame.eta ?? null, version: frame.version ?? known.version };
+  const place = { ...known, rank: frame.rank, waiting: frame.waiting ?? known.waiting, eta: frame.eta ?? null, odds: frame.odds ?? known.odds, version: frame.version ?? known.version };
   return withRank({ ...state, place }, frame);
 }
 

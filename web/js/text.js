@@ -14,6 +14,13 @@ export function plural(n, one, many = one + 's') {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** The odds of somebody who waits, in a sentence; '' where they are not known. */
+export function odds(told) {
+  if (!told) return '';
+  const lately = told.seatsPerBuyer ? ` Recent buyers took ${told.seatsPerBuyer.toFixed(1)} each.` : '';
+  return `${plural(told.seatsLeft, 'seat is', 'seats are')} not sold, and ${plural(told.ahead, 'person chooses', 'people choose')} before you.${lately}`;
+}
+
 /** A price with two decimals; the currency is the shop's and not known here. */
 export function price(amount) {
   return Number(amount).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });

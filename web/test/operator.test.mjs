@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { letIn, placeName, previewed } from '../js/operator-actions.js';
 import { explain, instant, limitChange, newShow } from '../js/operator-form.js';
+import { odds } from '../js/text.js';
 
 test('empty fields are left to the server\'s defaults', () => {
   assert.deepEqual(newShow({ title: ' Gala ', venue: '', id: '', maxActive: '' }, []), { title: 'Gala' });
@@ -25,4 +27,19 @@ test('a refusal names every field', () => {
   assert.equal(explain({ message: 'm', problem: { problems: [{ field: 'title', detail: 'must not be empty' }, { field: 'id', detail: 'taken' }] } }),
     'title: must not be empty; id: taken');
   assert.equal(explain({ message: 'm' }), 'm');
+});
+
+test('what an operator did is told in a sentence', () => {
+  assert.equal(previewed({ waiting: 8200, medianSecondsBefore: 660, medianSecondsAfter: 1020 }), 'The median wait goes from 11 min to 17 min for 8,200 people waiting.');
+  assert.equal(previewed({ waiting: 0 }), 'Nobody is waiting.');
+  assert.equal(letIn({ asked: 10, admitted: 10 }), '10 people of 10 let in.');
+  assert.equal(letIn({ asked: 10, admitted: 1, limitedBy: 'maxActive' }), '1 person of 10 let in: as many are inside as may be.');
+  assert.deepEqual(placeName('AAAAAAAAAAAAAAAAAAAAAA'), { requestId: 'AAAAAAAAAAAAAAAAAAAAAA' });
+  assert.deepEqual(placeName('ada'), { person: 'ada' });
+});
+
+test('odds are told as they are', () => {
+  assert.equal(odds({ seatsLeft: 1900, ahead: 12499, seatsPerBuyer: 2.3 }), '1,900 seats are not sold, and 12,499 people choose before you. Recent buyers took 2.3 each.');
+  assert.equal(odds({ seatsLeft: 1, ahead: 1, seatsPerBuyer: null }), '1 seat is not sold, and 1 person chooses before you.');
+  assert.equal(odds(undefined), '');
 });

@@ -2,7 +2,7 @@
 
 import { scoreOf } from '../draw.js';
 import { alive, progress } from '../state.js';
-import { count, plural, wait, when } from '../text.js';
+import { count, odds, plural, wait, when } from '../text.js';
 import { byId, line, show, text } from './dom.js';
 
 /** Heading and explanation of each standing. */
@@ -108,6 +108,8 @@ export class PlaceView {
     text(byId('eta'), state.show.phase === 'PAUSED' ? 'Paused' : wait(state.eta));
     line(byId('rank-note'), state.rankNote);
     line(byId('eta-note'), state.etaNote);
+    line(byId('odds'), odds(place.odds));
+    show(byId('sold-out-likely'), place.odds?.soldOutLikely === true);
     byId('progress').value = Math.round((progress(state) ?? 0) * 1000);
     const now = performance.now();
     if (shownRank !== null && now - this.#saidRankAt > SAY_RANK_EVERY_MS) {
