@@ -185,10 +185,10 @@ func noStore(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// bound ends a request's work after requestTime.
+// bound ends a request's work after requestTime; only a stream goes on.
 func bound(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if !ofAPI(c) {
+		if !ofAPI(c) || c.Path() == streamRoute {
 			return next(c)
 		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), requestTime)

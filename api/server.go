@@ -208,6 +208,7 @@ func (s *Server) mountShows(api *echo.Group) {
 	api.GET("/shows/:show/draw", s.getDraw)
 	api.POST("/shows/:show/admission", s.person(s.joinShow))
 	api.GET("/shows/:show/admission", s.person(s.myPlace))
+	api.GET("/shows/:show/admission/stream", s.person(s.streamPlace))
 	api.DELETE("/shows/:show/admission", s.person(s.leaveShow))
 	api.POST("/shows/:show/admission/claim", s.person(s.claimTurn))
 	api.POST("/shows/:show/admission/extend", s.person(s.extendTurn))
