@@ -164,7 +164,7 @@ func rankPending(f *follow) pending {
 	topic := rankTopic(f.request)
 	return pending{event: events.EventRank, topic: topic, key: topic, stamp: f.ranked, data: encode(rankFrame{
 		frameHead: head(events.EventRank, topic, f.show, f.ranked, p.ServerTime),
-		RequestID: f.request, Rank: p.Rank, Waiting: p.Waiting, ETA: p.ETA,
+		RequestID: f.request, Rank: p.Rank, Waiting: p.Waiting, ETA: p.ETA, Odds: p.Odds,
 	})}
 }
 
@@ -212,7 +212,7 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 		rank = min(rank, before.Rank)
 	}
 	f.place.Rank, f.place.Waiting, f.place.Active = rank, max(knots.Waiting, rank), stats.Active
-	f.place.ETA, f.place.ServerTime = domain.EstimateWait(rank, stats), line.at
+	f.place.ETA, f.place.Odds, f.place.ServerTime = domain.EstimateWait(rank, stats), domain.EstimateOdds(rank, stats), line.at
 	if before.Rank == rank && before.Waiting == f.place.Waiting && sameETA(before.ETA, f.place.ETA) {
 		return false
 	}

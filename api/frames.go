@@ -81,6 +81,7 @@ type rankFrame struct {
 	Rank      int64            `json:"rank"`
 	Waiting   int64            `json:"waiting"`
 	ETA       *domain.ETA      `json:"eta"`
+	Odds      *domain.Odds     `json:"odds,omitempty"`
 }
 
 type statsFrame struct {

@@ -25,6 +25,7 @@ type Place struct {
 	Epoch       int64            `json:"epoch"`
 	Version     int64            `json:"version"`
 	ServerTime  time.Time        `json:"serverTime"`
+	Odds        *domain.Odds     `json:"odds"` // whether seats will be left; nil unless waiting for some
 	Draw        *DrawProof       `json:"draw"` // what the draw gave, once it has closed
 }
 
@@ -79,6 +80,13 @@ func (c *Client) Place(ctx context.Context, show domain.ShowID) (p Place, err er
 // Claim takes the person's turn, which starts the session. It is safe to repeat.
 func (c *Client) Claim(ctx context.Context, show domain.ShowID) (p Place, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: path("shows", string(show), "admission", "claim"), answer: &p})
+	return p, err
+}
+
+// Extend has the time of the person's turn once more, for a page that nobody sees. A
+// second time, and after the claim, it changes nothing. It is safe to repeat.
+func (c *Client) Extend(ctx context.Context, show domain.ShowID) (p Place, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: path("shows", string(show), "admission", "extend"), answer: &p})
 	return p, err
 }
 

@@ -78,6 +78,7 @@ type Rank struct {
 	Rank      int64            `json:"rank"`
 	Waiting   int64            `json:"waiting"`
 	ETA       *domain.ETA      `json:"eta"`
+	Odds      *domain.Odds     `json:"odds"` // nil where the show has no seats
 }
 
 // Stats are a show's public numbers.
