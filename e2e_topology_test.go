@@ -22,27 +22,32 @@ func TestE2ECluster(t *testing.T) {
 	}
 	d := deployOn(t, servers{redisURL: "redis://" + strings.Join(addresses, ",")}, 2, 1, "FOYER_NOTIFY_PARTITIONS=8")
 	for range 6 { // enough shows for every master to have one, but for bad luck
-		show := d.putOnSale(t, func(s *client.NewShow) {
-			queue := domain.DefaultQueue()
-			queue.MaxActive = 1
-			s.Queue, s.Seating = &queue, seating(1, 4)
-		})
-		first, second := d.as(t, 0, "first"), d.as(t, 1, "second")
-		require.NoError(t, enter(t.Context(), first, show))
-		live := second.Live(t.Context(), client.LiveOptions{})
-		defer live.Close()
-		require.NoError(t, live.Join(t.Context(), show))
-		hold, err := first.HoldBest(t.Context(), show, 2, "")
-		require.NoError(t, err)
-		booking, err := first.Book(t.Context(), show, hold.HoldID, "key-"+string(show))
-		require.NoError(t, err)
-		booking, err = first.WaitBooking(t.Context(), booking.BookingID)
-		require.NoError(t, err)
-		require.Equal(t, domain.BookingConfirmed, booking.Status)
-		require.NoError(t, hear(t, live, domain.StatusAdmitted))
-		live.Close()
-		d.requireConsistent(t, show, 2)
+		d.sellWhileAnotherListens(t)
 	}
+}
+
+// sellWhileAnotherListens sells to one person while the next waits on another process.
+func (d *deployment) sellWhileAnotherListens(t *testing.T) {
+	t.Helper()
+	show := d.putOnSale(t, func(s *client.NewShow) {
+		queue := domain.DefaultQueue()
+		queue.MaxActive = 1
+		s.Queue, s.Seating = &queue, seating(1, 4)
+	})
+	first, second := d.as(t, 0, "first"), d.as(t, 1, "second")
+	require.NoError(t, enter(t.Context(), first, show))
+	live := second.Live(t.Context(), client.LiveOptions{})
+	defer live.Close()
+	require.NoError(t, live.Join(t.Context(), show))
+	hold, err := first.HoldBest(t.Context(), show, 2, "")
+	require.NoError(t, err)
+	booking, err := first.Book(t.Context(), show, hold.HoldID, "key-"+string(show))
+	require.NoError(t, err)
+	booking, err = first.WaitBooking(t.Context(), booking.BookingID)
+	require.NoError(t, err)
+	require.Equal(t, domain.BookingConfirmed, booking.Status)
+	require.NoError(t, hear(t, live, domain.StatusAdmitted))
+	d.requireConsistent(t, show, 2)
 }
 
 // R21, R22: after a Sentinel switched masters, nothing was delivered any more and
