@@ -4,6 +4,7 @@
 
 import { at } from './api.js';
 import { book, decided, lookAgainAfter } from './booking.js';
+import { socketOf } from './foyer-client.js';
 import { Live } from './live.js';
 import { SeatMap } from './seatmap.js';
 import { alive, heldSeats, initial, reduce } from './state.js';
@@ -33,9 +34,7 @@ export class Room {
     this.#onFrame = onFrame;
     this.#hidden = hidden;
     this.#live = live({
-      url: socketAddress,
-      ticket: async () => (await api.post('/api/socket-tickets')).ticket,
-      renew: () => session.refresh(),
+      ...socketOf({ api, session }),
       poll: () => this.#poll(),
       onFrame: (frame) => this.#frame(frame),
       onLink: (link) => this.#do({ type: 'link', link }),
@@ -459,11 +458,6 @@ export class Room {
 }
 
 /** The socket's address on the server that delivered the page. */
-function socketAddress(ticket) {
-  const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
-  return `${scheme}//${location.host}/ws?ticket=${encodeURIComponent(ticket)}`;
-}
-
 /** What a refusal means for the person, and what to do next. */
 export function refusal(err) {
   const { problem = {} } = err;
