@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,13 +23,26 @@ import (
 	"foyer/workers"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+// TestMain also is the process whose memory is measured: run with an office's
+// addresses it serves until its input ends.
+func TestMain(m *testing.M) {
+	if redisURL := os.Getenv(officeRedis); redisURL != "" {
+		if err := serveOffice(redisURL, os.Getenv(officeDatabase)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testenv.Main(m)
+}
 
 // preparers is how many goroutines set a stage.
 const preparers = 32
 
 // stage is Redis and PostgreSQL with all that a worker process has.
 type stage struct {
+	redisURL, sqlURL string
+
 	options *redis.Options
 	rdb     *redis.Client
 	steps   *lua.Steps
@@ -40,10 +54,11 @@ type stage struct {
 // redisStage has Redis alone.
 func redisStage(b *testing.B) *stage {
 	b.Helper()
-	options, err := redis.ParseURL(testenv.StartRedis(b).URL)
+	url := testenv.StartRedis(b).URL
+	options, err := redis.ParseURL(url)
 	require.NoError(b, err)
 	options.ContextTimeoutEnabled, options.PoolSize = true, 64
-	s := &stage{options: options, rdb: redis.NewClient(options)}
+	s := &stage{redisURL: url, options: options, rdb: redis.NewClient(options)}
 	b.Cleanup(func() { _ = s.rdb.Close() })
 	s.steps = lua.New(s.rdb)
 	s.servers = []string{"redis " + s.rdb.InfoMap(b.Context(), "server").Item("Server", "redis_version")}
@@ -58,7 +73,7 @@ func newStage(b *testing.B) *stage {
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = db.Close() })
 	require.NoError(b, db.Migrate(b.Context()))
-	s.store = db
+	s.store, s.sqlURL = db, url
 	s.sql, err = pgxpool.New(b.Context(), url+"&pool_max_conns=16")
 	require.NoError(b, err)
 	b.Cleanup(s.sql.Close)
