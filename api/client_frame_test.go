@@ -22,7 +22,8 @@ func TestFrameSize(t *testing.T) {
 	frame := `{"type":"nothing","ref":"` + strings.Repeat("x", 10) + `"}`
 	require.NoError(t, page.conn.WriteMessage(websocket.TextMessage, []byte(frame+strings.Repeat(" ", 4096-len(frame)))))
 	page.await(eventError)
-	require.NoError(t, page.conn.WriteMessage(websocket.TextMessage, []byte(frame+strings.Repeat(" ", 40_000))))
+	// It goes out in parts, and the answer may be here before the last of them.
+	_ = page.conn.WriteMessage(websocket.TextMessage, []byte(frame+strings.Repeat(" ", 40_000)))
 	code, _ := page.ended()
 	require.Equal(t, websocket.CloseMessageTooBig, code)
 }

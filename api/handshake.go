@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/base64"
 	"net/http"
 	"net/url"
@@ -51,7 +50,7 @@ func (h *Hub) handshake(c echo.Context) error {
 	}
 	h.metrics.handshake("ok")
 	request := c.Request()
-	conn := newConnection(context.WithoutCancel(request.Context()), h, who, s, h.codecFor(chosenProtocol(request)))
+	conn := newConnection(h.life, h, who, s, h.codecFor(chosenProtocol(request)))
 	h.sockets.serve(conn, request, func() { h.ended(conn) })
 	return nil
 }

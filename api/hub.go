@@ -164,9 +164,12 @@ type Hub struct {
 	persons     map[domain.PersonID]int // sockets of a person, counted from the handshake; "" is whose is not known
 	reserved    int                     // sockets, counted from the handshake
 	draining    bool
-	stop        context.CancelFunc
-	loops       sync.WaitGroup // loops and snapshots
-	drained     chan struct{}  // closed when Drain is done
+	// life is what connections live in: nothing of the request that began one, which
+	// would be kept with all its headers for as long as the socket lasts.
+	life    context.Context //nolint:containedctx // the hub is what lives as long
+	stop    context.CancelFunc
+	loops   sync.WaitGroup // loops and snapshots
+	drained chan struct{}  // closed when Drain is done
 }
 
 func newHub(config hubConfig, deps hubDeps) *Hub {
@@ -207,7 +210,8 @@ func (h *Hub) Start(ctx context.Context) {
 		opened: h.opened, received: h.received, sent: (*connection).written,
 		failed: h.failed, panicked: h.panicked,
 	})
-	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	h.life = context.WithoutCancel(ctx)
+	ctx, h.stop = context.WithCancel(h.life)
 	for _, loop := range []func(context.Context){h.sweepLoop, h.presenceLoop, h.choresLoop, h.showsLoop} {
 		h.loops.Go(func() { loop(ctx) })
 	}

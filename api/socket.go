@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -21,7 +22,9 @@ import (
 // does nothing while a session's buffer is full.
 
 const (
-	socketReadBuffer  = 1024
+	// socketReadBuffer holds what clients send at once, which is little: the longest
+	// ping, and most frames. A longer frame is read in several goes.
+	socketReadBuffer  = 256
 	socketWriteBuffer = 4096
 	// socketQueue is melody's buffer of frames. A connection has one frame in
 	// flight, besides which an ERROR and the closing frame may stand here.
@@ -68,9 +71,9 @@ type sockets struct {
 	open sync.WaitGroup
 }
 
-// connectionKey is the one key that is ever in a session's keys. It is set at the
-// handshake and only read afterwards, since melody guards later writes poorly.
-const connectionKey = "connection"
+// connectionKey is where a session's request has its connection. A session has keys
+// of its own, but a map for a single one is much for an idle socket.
+type connectionKey struct{}
 
 // newSockets starts melody's own goroutine; stop ends it.
 func newSockets(config socketConfig, on socketEvents) *sockets {
@@ -92,6 +95,8 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 	s := &sockets{melody: m, events: on}
 	m.HandleConnect(func(session *melody.Session) {
 		s.guard(session, func(c *connection) {
+			// The upgrade has read the request, and melody would keep it.
+			session.Request = new(http.Request).WithContext(session.Request.Context())
 			socketOf(c).session.Store(session)
 			on.opened(c)
 		})
@@ -114,7 +119,7 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 // guard runs a callback for the session's connection. A panic ends that socket
 // alone: melody would leave it open for ever, or the process would die.
 func (s *sockets) guard(session *melody.Session, callback func(*connection)) {
-	c := session.MustGet(connectionKey).(*connection)
+	c := session.Request.Context().Value(connectionKey{}).(*connection)
 	defer func() {
 		if value := recover(); value != nil {
 			s.events.panicked(c, value)
@@ -147,7 +152,7 @@ func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
 			}
 		}()
 		// A failed upgrade has nobody left to tell: the client's end is cut.
-		_ = s.melody.HandleRequestWithKeys(&takenOver{conn: socketOf(c)}, trimmed(r), map[string]any{connectionKey: c})
+		_ = s.melody.HandleRequest(&takenOver{conn: socketOf(c)}, trimmed(context.WithValue(c.hub.life, connectionKey{}, c), r))
 	}()
 }
 
@@ -160,7 +165,7 @@ func (s *sockets) stop() {
 
 // trimmed keeps of a request what the upgrade reads, so that a socket does not
 // hold on to cookies, tokens and the rest for as long as it lives.
-func trimmed(r *http.Request) *http.Request {
+func trimmed(life context.Context, r *http.Request) *http.Request {
 	kept := http.Header{}
 	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key"} {
 		if values, ok := r.Header[name]; ok {
@@ -170,7 +175,8 @@ func trimmed(r *http.Request) *http.Request {
 	if protocol := chosenProtocol(r); protocol != "" { // nothing else is left to choose
 		kept["Sec-Websocket-Protocol"] = []string{protocol}
 	}
-	return &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
+	bare := &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
+	return bare.WithContext(life)
 }
 
 // takenOver is the response of a request whose connection is ours: all it can do

@@ -49,7 +49,7 @@ func (h *Hub) stream(c echo.Context, who Identity, show domain.ShowID) error {
 		response: c.Response(), control: http.NewResponseController(c.Response()),
 		messages: make(chan []byte, socketQueue), patience: h.config.writeWait, stop: cancel,
 	}
-	conn := newConnection(context.WithoutCancel(ctx), h, who, line, h.streamCodec(who, show))
+	conn := newConnection(h.life, h, who, line, h.streamCodec(who, show))
 	defer h.ended(conn)
 	defer line.end()
 	_ = line.control.SetReadDeadline(time.Time{}) // the request was read; from here on only its end counts
