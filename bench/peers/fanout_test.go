@@ -117,7 +117,7 @@ func dialler(url string) func(int) (*websocket.Conn, error) {
 // fact is what is told: a show's numbers, as Foyer writes them.
 func fact(show domain.ShowID, round int) events.Notification {
 	return events.Notification{Event: events.EventStats, ShowID: show, Epoch: 1, Version: int64(1_000_000 + round), Stats: &domain.Stats{
-		ShowID: show, Waiting: 10_000, Active: 1000, MaxActive: 1000, RatePerMinute: 600, Joined: 20_000, Capacity: 50_000,
+		ShowID: show, Waiting: 10_000, Active: 1000, MaxActive: 1000, RatePerMinute: 600, Joined: 20_000, Sold: int64(round), Capacity: 500_000,
 		Phase: domain.PhaseOpen, Epoch: 1, Version: int64(1_000_000 + round),
 	}}
 }
@@ -138,24 +138,8 @@ func text(round int) []byte {
 // BenchmarkFanOut tells one topic's news to five thousand sockets.
 func BenchmarkFanOut(b *testing.B) {
 	redisURL, databaseURL := testenv.StartRedis(b).URL, "sqlite:"+b.TempDir()+"/foyer.db"
-	foyerOffice, show := openFoyer(b, redisURL, databaseURL)
-	foyerAudience := gather(b, func(i int) (*websocket.Conn, error) {
-		return bench.Dial(b.Context(), foyerOffice.URL, "person-"+strconv.Itoa(i))
-	}, func(conn *websocket.Conn) error {
-		if _, _, err := conn.ReadMessage(); err != nil { // HELLO
-			return err
-		}
-		if err := conn.WriteJSON(map[string]string{"type": "subscribe", "topic": "/topic/stats/show/" + string(show)}); err != nil {
-			return err
-		}
-		_, _, err := conn.ReadMessage() // the numbers now
-		return err
-	}, marker)
-	defer foyerAudience.leave()
-	plain := newPlain(b)
-	defer plain.audience.leave()
-	node, crowd := newCentrifuge(b)
-	defer crowd.leave()
+	office, show := openFoyer(b, redisURL, databaseURL)
+	told := 0 // numbers Foyer's facts over all runs: an old version is told to nobody
 	bench.Comparison{
 		Name: "realtime-4-fan-out", Title: "Fan-out to 5,000 sockets",
 		About: "A show's numbers are told 40 times, each time when all 5,000 clients, in the same process, have the one before. Foyer's come through Redis and its hub. " +
@@ -163,15 +147,17 @@ func BenchmarkFanOut(b *testing.B) {
 		Metrics: []bench.Metric{{Key: "rate", Name: "frames/s"}, {Key: "cpu", Name: "CPU with clients, µs a frame"}},
 		Variants: []bench.Variant{
 			{Name: "Foyer", Run: func(b *testing.B) bench.Sample {
-				return foyerAudience.measure(b, func(int) { require.NoError(b, foyerOffice.Bus.Publish(b.Context(), fact(show, plain.next()))) })
-			}},
-			{Name: "plain write loop", Run: func(b *testing.B) bench.Sample { return plain.audience.measure(b, plain.tell) }},
-			{Name: "centrifuge", Run: func(b *testing.B) bench.Sample {
-				return crowd.measure(b, func(round int) {
-					_, err := node.Publish("show", text(round))
-					require.NoError(b, err)
+				a := gather(b, func(i int) (*websocket.Conn, error) {
+					return bench.Dial(b.Context(), office.URL, "person-"+strconv.Itoa(i))
+				}, follow(show), marker)
+				defer a.leave()
+				return a.measure(b, func(int) {
+					told++
+					require.NoError(b, office.Bus.Publish(b.Context(), fact(show, told)))
 				})
 			}},
+			{Name: "plain write loop", Run: plainLoop},
+			{Name: "centrifuge", Run: overCentrifuge},
 		},
 		Goals: []bench.Goal{
 			{Text: "at least 80 % of a plain write loop", Metric: "rate", Variant: "Foyer", Against: "plain write loop", AtLeast: 0.8},
@@ -202,26 +188,33 @@ func openFoyer(b *testing.B, redisURL, databaseURL string) (*bench.Office, domai
 	return office, show.ID
 }
 
-// plain is a server that writes to its sockets one after the other.
-type plain struct {
-	audience *audience
-	mu       sync.Mutex
-	conns    []*websocket.Conn
-	told     int
+// follow subscribes to a show's numbers and reads what comes before the first fact.
+func follow(show domain.ShowID) func(*websocket.Conn) error {
+	return func(conn *websocket.Conn) error {
+		if _, _, err := conn.ReadMessage(); err != nil { // HELLO
+			return err
+		}
+		if err := conn.WriteJSON(map[string]string{"type": "subscribe", "topic": "/topic/stats/show/" + string(show)}); err != nil {
+			return err
+		}
+		_, _, err := conn.ReadMessage() // the numbers now
+		return err
+	}
 }
 
-func newPlain(b *testing.B) *plain {
-	b.Helper()
-	p := &plain{}
+// plainLoop writes to sockets one after the other.
+func plainLoop(b *testing.B) bench.Sample {
+	var mu sync.Mutex
+	var conns []*websocket.Conn
 	upgrader := websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
-		p.mu.Lock()
-		p.conns = append(p.conns, conn)
-		p.mu.Unlock()
+		mu.Lock()
+		conns = append(conns, conn)
+		mu.Unlock()
 		for { // the client's goodbye ends it
 			if _, _, err := conn.NextReader(); err != nil {
 				_ = conn.Close()
@@ -229,31 +222,24 @@ func newPlain(b *testing.B) *plain {
 			}
 		}
 	}))
-	b.Cleanup(server.CloseClientConnections)
-	p.audience = gather(b, dialler("ws"+strings.TrimPrefix(server.URL, "http")), func(*websocket.Conn) error { return nil }, marker)
+	defer server.Close()
+	a := gather(b, dialler("ws"+strings.TrimPrefix(server.URL, "http")), func(*websocket.Conn) error { return nil }, marker)
+	defer a.leave()
 	testenv.Eventually(b, time.Minute, "all sockets are known", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.conns) == listeners
+		mu.Lock()
+		defer mu.Unlock()
+		return len(conns) == listeners
 	})
-	return p
+	return a.measure(b, func(round int) {
+		line := text(round)
+		for _, conn := range conns {
+			_ = conn.WriteMessage(websocket.TextMessage, line)
+		}
+	})
 }
 
-func (p *plain) tell(round int) {
-	line := text(round)
-	for _, conn := range p.conns {
-		_ = conn.WriteMessage(websocket.TextMessage, line)
-	}
-}
-
-// next numbers Foyer's facts over all runs: an old version is told to nobody.
-func (p *plain) next() int {
-	p.told++
-	return p.told
-}
-
-func newCentrifuge(b *testing.B) (*centrifuge.Node, *audience) {
-	b.Helper()
+// overCentrifuge publishes on a channel that all are subscribed to.
+func overCentrifuge(b *testing.B) bench.Sample {
 	node, err := centrifuge.New(centrifuge.Config{})
 	require.NoError(b, err)
 	node.OnConnecting(func(context.Context, centrifuge.ConnectEvent) (centrifuge.ConnectReply, error) {
@@ -262,11 +248,11 @@ func newCentrifuge(b *testing.B) (*centrifuge.Node, *audience) {
 		}, nil
 	})
 	require.NoError(b, node.Run())
-	b.Cleanup(func() { _ = node.Shutdown(context.WithoutCancel(b.Context())) })
+	defer func() { _ = node.Shutdown(context.WithoutCancel(b.Context())) }()
 	server := httptest.NewServer(centrifuge.NewWebsocketHandler(node, centrifuge.WebsocketConfig{
 		ReadBufferSize: 1024, UseWriteBufferPool: true, CheckOrigin: func(*http.Request) bool { return true },
 	}))
-	b.Cleanup(server.CloseClientConnections)
+	defer server.Close()
 	a := gather(b, dialler("ws"+strings.TrimPrefix(server.URL, "http")), func(conn *websocket.Conn) error {
 		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"connect":{}}`)); err != nil {
 			return err
@@ -274,5 +260,9 @@ func newCentrifuge(b *testing.B) (*centrifuge.Node, *audience) {
 		_, _, err := conn.ReadMessage()
 		return err
 	}, marker)
-	return node, a
+	defer a.leave()
+	return a.measure(b, func(round int) {
+		_, err := node.Publish("show", text(round))
+		require.NoError(b, err)
+	})
 }
