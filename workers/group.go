@@ -101,26 +101,29 @@ func (g *group[In, Out]) gather(ctx context.Context) []call[In, Out] {
 	case first := <-g.calls:
 		calls = append(calls, first)
 	}
-	var late <-chan time.Time
+	if calls = g.takeWaiting(calls); g.config.wait == 0 {
+		return calls
+	}
+	timer := time.NewTimer(g.config.wait)
+	defer timer.Stop()
 	for len(calls) < g.config.most {
 		select {
 		case next := <-g.calls:
 			calls = append(calls, next)
-			continue
-		default:
-		}
-		if g.config.wait == 0 {
+		case <-timer.C:
 			return calls
 		}
-		if late == nil {
-			timer := time.NewTimer(g.config.wait)
-			defer timer.Stop()
-			late = timer.C
-		}
+	}
+	return calls
+}
+
+// takeWaiting adds the calls that are there already.
+func (g *group[In, Out]) takeWaiting(calls []call[In, Out]) []call[In, Out] {
+	for len(calls) < g.config.most {
 		select {
 		case next := <-g.calls:
 			calls = append(calls, next)
-		case <-late:
+		default:
 			return calls
 		}
 	}

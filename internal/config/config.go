@@ -108,12 +108,12 @@ func (f Flags) Load(role Role) (Config, error) {
 		SigningKey:       signingKey(&p, f.SigningKey),
 		AllowedOrigins:   origins(&p, f.AllowedOrigins),
 		Tick:             interval(&p, "FOYER_TICK", or(f.Tick, "1s"), MinTick, MaxTick),
-		Consumers:        number(&p, "FOYER_CONSUMERS", or(f.Consumers, "1"), 1, MaxConsumers),
+		Consumers:        count(&p, "FOYER_CONSUMERS", or(f.Consumers, "1"), MaxConsumers),
 		Groups:           groups(&p, or(f.Groups, strings.Join(knownGroups, ","))),
 		ReclaimIdle:      interval(&p, "FOYER_RECLAIM_IDLE", or(f.ReclaimIdle, "30s"), MinReclaim, MaxReclaim),
-		NotifyPartitions: number(&p, "FOYER_NOTIFY_PARTITIONS", or(f.NotifyPartitions, "1"), 1, MaxPartitions),
-		MaxActiveLimit:   number(&p, "FOYER_MAX_ACTIVE_LIMIT", or(f.MaxActiveLimit, "1000000"), 1, MaxLimit),
-		RateLimit:        number(&p, "FOYER_RATE_LIMIT", or(f.RateLimit, "1000000"), 1, MaxLimit),
+		NotifyPartitions: count(&p, "FOYER_NOTIFY_PARTITIONS", or(f.NotifyPartitions, "1"), MaxPartitions),
+		MaxActiveLimit:   count(&p, "FOYER_MAX_ACTIVE_LIMIT", or(f.MaxActiveLimit, "1000000"), MaxLimit),
+		RateLimit:        count(&p, "FOYER_RATE_LIMIT", or(f.RateLimit, "1000000"), MaxLimit),
 		LogFormat:        oneOf(&p, "FOYER_LOG_FORMAT", or(f.LogFormat, "text"), "text", "json"),
 	}
 	if err := c.LogLevel.UnmarshalText([]byte(or(f.LogLevel, "info"))); err != nil {
@@ -199,10 +199,11 @@ func interval(p *problems, variable, value string, low, high time.Duration) time
 	return d
 }
 
-func number(p *problems, variable, value string, low, high int) int {
+// count reads a number from 1 to high.
+func count(p *problems, variable, value string, high int) int {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < low || n > high {
-		p.add(variable, "must be a number from %d to %d, not %q", low, high, value)
+	if err != nil || n < 1 || n > high {
+		p.add(variable, "must be a number from 1 to %d, not %q", high, value)
 	}
 	return n
 }
