@@ -82,7 +82,8 @@ Written by ` + "`make bench`" + `. Each table is one run: all its variants took 
 servers, and a number is the median of the repeats, with the lowest and the highest in
 brackets. A ratio is the median of the ratios of each repeat, so it holds on a machine
 that others use too; rates and latencies are lower bounds there. The load tells how many
-processes wanted to run, on how many cores.
+processes wanted to run, on how many cores. All variants run with GOGC=400, which a worker
+process sets for itself; API processes of their own have the usual 100.
 
 `
 

@@ -60,7 +60,7 @@ type officeProcess struct {
 func (s *stage) startOffice(b *testing.B) *officeProcess {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), officeRedis+"="+s.redisURL, officeDatabase+"="+s.sqlURL)
+	cmd.Env = append(os.Environ(), officeRedis+"="+s.redisURL, officeDatabase+"="+s.sqlURL, "GOGC=100")
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
 	require.NoError(b, err)
