@@ -14,8 +14,8 @@ import (
 	"foyer/internal/operate"
 )
 
-// pauseShow and its like are the changes that an operator makes in a hurry: a route of
-// their own each, without a body to get wrong.
+// switchShow makes a handler of a change that an operator makes in a hurry: it has a
+// route of its own, and no body to get wrong.
 func (s *Server) switchShow(action string, set func(*domain.Show)) func(echo.Context, Identity) error {
 	return func(c echo.Context, who Identity) error {
 		if err := noBody(c); err != nil {

@@ -40,6 +40,11 @@ func TestWhatIsWrongIsSaidAndIsAStatus(t *testing.T) {
 		"bad setting":     {"dev", "--tick", "soon"},
 		"missing all":     {"api"},
 		"bad crowd":       {"dev", "--crowd", "-1"},
+		"bad limit":       {"dev", "--rate-limit", "0"},
+		"no limits":       {"show", "limits", "s"},
+		"unsure reset":    {"show", "reset", "s"},
+		"too many":        {"show", "admit", "s", "10001"},
+		"nobody to ask":   {"explain", "s", "ada"},
 	} {
 		status, _, stderr := foyer(t, args...)
 		require.Equal(t, exitUsage, status, name)
