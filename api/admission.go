@@ -27,6 +27,8 @@ type admissions struct {
 	bus      Bus
 	ids      domain.RequestIDs
 	log      *slog.Logger
+
+	newcomers newcomers
 }
 
 // request returns the id of a person's place at a show.
@@ -45,7 +47,11 @@ func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID)
 	place, created, err = a.steps.Join(ctx, lua.JoinRequest{
 		ShowID: show, RequestID: request, DrawScore: domain.DrawScore(s.DrawSeed, request),
 	})
-	if err == nil && created && place.Status == domain.StatusAdmitted && place.ClaimBy != nil {
+	switch {
+	case err != nil || !created:
+	case place.Status != domain.StatusAdmitted || place.ClaimBy == nil:
+		a.newcomers.add(ctx, show, request)
+	default:
 		a.tell(ctx, events.Notification{
 			Event: events.EventAdmission, ShowID: show, Epoch: place.Epoch, Version: place.Version,
 			Admitted: []domain.Admitted{{RequestID: request, ClaimBy: *place.ClaimBy}},

@@ -81,7 +81,7 @@ func decodeBody(raw []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrongType):
-		return malformed(fmt.Sprintf("%s must not be a %s.", orBody(wrongType.Field), wrongType.Value))
+		return malformed(fmt.Sprintf("%s must not be of type %s.", orBody(wrongType.Field), wrongType.Value))
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return unknownField(strings.TrimPrefix(err.Error(), "json: unknown field "))
 	}
@@ -92,7 +92,8 @@ func orBody(field string) string {
 	if field == "" {
 		return "The body"
 	}
-	return field
+	// The decoder names embedded structs too, which the caller does not know of.
+	return strings.TrimPrefix(field, "showFields.")
 }
 
 // checkTokens walks the body once for what the decoder would let pass: a field

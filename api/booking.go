@@ -100,10 +100,8 @@ func (s *Server) book(ctx context.Context, show domain.Show, intent domain.Booki
 		return domain.Booking{}, err
 	}
 	booking, _, err := s.deps.Store.RecordBooking(ctx, intent)
-	if errors.Is(err, domain.ErrIdempotencyMismatch) {
+	if err != nil { // should the row be there all the same, a repeat finds it by its key, and the sweeper by its age
 		s.abortBooking(ctx, intent.Booking)
-	}
-	if err != nil {
 		return domain.Booking{}, err
 	}
 	return booking, s.publishBooking(ctx, booking)
@@ -155,7 +153,7 @@ func (s *Server) publishBooking(ctx context.Context, b domain.Booking) error {
 	return nil
 }
 
-// abortBooking gives a hold back that was begun for a key that means another.
+// abortBooking gives a hold back that was begun for a booking that was not recorded.
 func (s *Server) abortBooking(ctx context.Context, b domain.Booking) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), followUpTime)
 	defer cancel()

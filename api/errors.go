@@ -266,6 +266,10 @@ func unavailable(err error) bool {
 	if errors.As(err, &network) {
 		return true
 	}
+	var unsent interface{ SafeToRetry() bool } // a connection that closed before anything was sent on it
+	if errors.As(err, &unsent) && unsent.SafeToRetry() {
+		return true
+	}
 	var fromSQL interface{ SQLState() string }
 	if errors.As(err, &fromSQL) {
 		return sqlStateIsPassing(fromSQL.SQLState())

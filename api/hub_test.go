@@ -368,3 +368,43 @@ func TestEveryProcessHears(t *testing.T) {
 		require.Equal(t, a.show.ID, f.ShowID)
 	}
 }
+
+// T31, T32: somebody whose socket was open before they joined over HTTP, perhaps
+// through another process, heard nothing until their turn: not their rank, and not
+// that all was sold or closed.
+func TestJoiningOverHTTPIsHeardOnAnOpenSocket(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	rdb := redisClient(t, testenv.RedisURL(t))
+	running.Go(func() { _ = w.bus.Run(ctx, rdb, w.server) })
+	testenv.Eventually(t, socketWait, "the bus is up", w.bus.Healthy)
+	w.fill()
+	page, hello := w.open("early")
+	require.Empty(t, hello.Places)
+	place, created, err := w.server.admissions.join(ctx, Identity{Person: "early"}, w.show.ID)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, domain.StatusWaiting, place.Status)
+	require.Equal(t, w.request("early"), page.await(events.EventAdmission, only(domain.StatusWaiting)).RequestID)
+	tick := func() {
+		stats, err := w.steps.Stats(ctx, w.show.ID)
+		require.NoError(t, err)
+		w.hub.Notify(events.Notification{
+			Event: events.EventStats, ShowID: w.show.ID, At: time.Now(), Epoch: stats[0].Epoch, Version: stats[0].Version, Stats: &stats[0],
+		})
+	}
+	tick()
+	_, err = w.db.UpdateShow(ctx, w.show.ID, func(s *domain.Show) error { s.Closed = true; return nil })
+	require.NoError(t, err)
+	closed, err := w.db.Show(ctx, w.show.ID)
+	require.NoError(t, err)
+	require.NoError(t, w.steps.Configure(ctx, closed))
+	tick()
+	page.await(events.EventAdmission, only(domain.StatusClosed))
+}

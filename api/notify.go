@@ -136,9 +136,37 @@ func (h *Hub) notifyAdmission(n events.Notification) {
 			p.ExpiresAt = moved.ExpiresAt
 		})
 	}
+	for _, request := range n.Joined {
+		h.noteNewcomer(n.ShowID, request)
+	}
 	for _, request := range n.Ended {
 		h.amend(n, request, func(p *domain.Place) { endPlace(p, domain.StatusExpired) })
 	}
+}
+
+// noteNewcomer has a place read that was taken elsewhere, by everybody whose it is
+// and who does not know of it yet.
+func (h *Hub) noteNewcomer(show domain.ShowID, request domain.RequestID) {
+	news := false
+	for _, c := range h.registry.find(placeInterest(request)) {
+		c.follow(showInterest(show))
+		news = c.suspect(show) || news
+	}
+	if news {
+		h.chores.add(chore{chorePlaces, string(show)}, 0)
+	}
+}
+
+// suspect puts a place in doubt that the connection knows nothing live of.
+func (c *connection) suspect(show domain.ShowID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.following(show)
+	if f == nil || f.joined && progress(f.place.Status) <= progress(domain.StatusActive) {
+		return false
+	}
+	f.doubt = true
+	return true
 }
 
 // amend changes what everybody at a place knows of it.

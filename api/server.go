@@ -76,6 +76,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		steps: deps.Steps, shows: s.shows, commands: deps.Commands, bus: deps.Bus,
 		ids: domain.NewRequestIDs(config.SigningKey), log: deps.Log,
 	}
+	s.admissions.newcomers = newcomers{tell: s.admissions.tell, afterwards: s.afterwards}
 	if s.assets, err = loadAssets(deps.Web); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type Notification struct {
 	Admitted []domain.Admitted  `json:"admitted,omitempty"` // ADMISSION: who has a turn now
 	Ended    []domain.RequestID `json:"ended,omitempty"`    // ADMISSION: places that are over
 	Moved    []PlaceFact        `json:"moved,omitempty"`    // ADMISSION: where people stand who claimed or left
+	Joined   []domain.RequestID `json:"joined,omitempty"`   // ADMISSION: places that were just taken; where they stand is to be read
 	Knots    *domain.RankKnots  `json:"knots,omitempty"`    // RANK
 	Stats    *domain.Stats      `json:"stats,omitempty"`    // STATS, SOLD_OUT
 
