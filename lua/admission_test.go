@@ -347,3 +347,20 @@ func TestJoiningSurvivesCallersWhoGiveUp(t *testing.T) {
 	require.Equal(t, domain.StatusAdmitted, w.join("after").Status)
 	require.GreaterOrEqual(t, w.stats().Joined, int64(201))
 }
+
+// T31: a turn that nobody had taken when the sale ended was told as theirs still,
+// and could be claimed for nothing.
+func TestAnUnclaimedTurnEndsWithTheSale(t *testing.T) {
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		w := load(t, rdb)
+		w.enter("inside")
+		w.join("turn")
+		w.change(func(s *domain.Show) { s.Closed = true })
+		require.Equal(t, domain.StatusClosed, w.status("turn"))
+		_, err := w.Claim(w.ctx(), w.show.ID, "turn")
+		require.ErrorIs(t, err, domain.ErrNotAdmitted)
+		require.Equal(t, domain.StatusActive, w.status("inside"), "who is inside stays")
+		w.change(func(s *domain.Show) { s.Closed = false })
+		require.Equal(t, domain.StatusAdmitted, w.status("turn"), "opened again, the turn goes on")
+	})
+}

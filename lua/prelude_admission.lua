@@ -116,8 +116,9 @@ local function place_of(request)
   local deadline = score_of(key.active, request)
   if deadline then
     if over(deadline) then return {'EXPIRED', 0, 0, 0} end
-    local claimed = redis.call('SISMEMBER', key.claimed, request) == 1
-    return {claimed and 'ACTIVE' or 'ADMITTED', 0, 0, deadline}
+    if redis.call('SISMEMBER', key.claimed, request) == 1 then return {'ACTIVE', 0, 0, deadline} end
+    if phase() == 'CLOSED' then return {'CLOSED', 0, 0, 0} end -- a turn that nobody took in time
+    return {'ADMITTED', 0, 0, deadline}
   end
   local score = score_of(key.waiting, request)
   if score then

@@ -47,7 +47,7 @@ func (r *Room) Stay(id int32) { r.people[id].contact = present }
 func (r *Room) Claim(now int64, id int32) bool {
 	r.pass(now)
 	p := &r.people[id]
-	if p.standing == Admitted {
+	if p.standing == Admitted && r.Phase(now) != domain.PhaseClosed {
 		r.learnTurns(1, 0)
 		p.standing, p.deadline = Active, now+r.rules.Session
 		r.sessions.push(due{p.deadline, id})

@@ -73,7 +73,8 @@ export class PlaceView {
 
   #heading(status, phase, { booking, show: sale }, signedIn) {
     let [heading, body] = STANDINGS[status] ?? OUTSIDE[phase] ?? ['', ''];
-    if (status === 'LEFT' && booking?.status === 'CONFIRMED') {
+    const newest = booking ?? this.#room.bookings[0]; // after a reload only the list knows
+    if (status === 'LEFT' && newest?.status === 'CONFIRMED') {
       [heading, body] = ['You are done', 'Your seats are booked, and your place went to the next person.'];
     } else if (status === 'ACTIVE' && sale.seating.sections.length === 0) {
       body = 'This show has no seats to choose here. Go on in the shop with your pass.';
