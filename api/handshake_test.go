@@ -223,6 +223,7 @@ func TestLimitsOfHandshakes(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Equal(t, codeOverloaded, code)
 		require.NotEmpty(t, retry)
+		testenv.Eventually(t, socketWait, "all that got in are open", func() bool { return w.hub.Sockets() == 3 })
 		w.hub.all()[0].close(closeResync, "make room")
 		testenv.Eventually(t, socketWait, "there is room again", func() bool { return w.hub.Sockets() == 2 })
 		_, _ = w.open("late")
