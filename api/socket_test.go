@@ -210,7 +210,7 @@ func TestSlowClientBesideHealthyOnes(t *testing.T) {
 	t.Parallel()
 	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
 		c.slowAfter, c.writeWait, c.pongWait, c.pingEvery = 500*time.Millisecond, time.Hour, time.Hour, time.Hour // nothing else may cut it
-		c.tap = nil // thousands of frames are needed to fill the kernel's buffers
+		c.tap = nil                                                                                               // thousands of frames are needed to fill the kernel's buffers
 	})
 	w.join("slow", "healthy")
 	slow, _ := w.unread("slow")
