@@ -37,13 +37,11 @@ end
 local function is_silent(contact) return dropping and (not contact or tonumber(contact) <= silent) end
 local free, front, guests, late = room(ARGV[5] == '1'), {}, {}, {}
 if free > 0 then front = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
-if #ghosts < limit and redis.call('ZCARD', key.waiting) == redis.call('ZCARD', key.presence) then
-  guests = front -- all the silent ones are gone, and nobody is without a contact
-else
-  for i, contact in ipairs(read_many('ZMSCORE', key.presence, front)) do
-    local list = is_silent(contact) and late or guests
-    list[#list + 1] = front[i]
-  end
+local heard = #ghosts < limit and redis.call('ZCARD', key.waiting) == redis.call('ZCARD', key.presence)
+if heard then guests = front end -- all the silent ones are gone, and nobody is without a contact
+for i, contact in ipairs(heard and {} or read_many('ZMSCORE', key.presence, front)) do
+  local list = is_silent(contact) and late or guests
+  list[#list + 1] = front[i]
 end
 finish(late, 'EXPIRED', 'silent')
 if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end

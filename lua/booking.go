@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"foyer/domain"
@@ -50,54 +51,100 @@ type Settlement struct {
 // holds them; they count for the person's limit; the person's session ends. It works
 // also when the hold, the seats or the place are gone, and once for each booking id.
 func (s *Steps) CompleteBooking(ctx context.Context, b domain.Booking) (Settlement, error) {
-	args := append([]any{string(b.BookingID), string(b.HoldID), string(b.RequestID)}, anys(b.Seats)...)
-	return s.settle(ctx, "booking_complete", b.ShowID, args)
+	b.Status = domain.BookingConfirmed
+	return s.settleOne(ctx, Ending{Booking: b})
 }
 
 // RejectBooking frees the seats of a booking that SQL refused, and marks as sold those
 // that SQL says others have. The person stays inside. Once for each booking id.
 func (s *Steps) RejectBooking(ctx context.Context, b domain.Booking, soldBy []domain.SoldSeat) (Settlement, error) {
-	args := []any{string(b.BookingID), string(b.HoldID)}
-	for _, seat := range soldBy {
-		args = append(args, string(seat.SeatID), string(seat.BookingID), string(seat.RequestID))
-	}
-	return s.settle(ctx, "booking_reject", b.ShowID, args)
+	b.Status = domain.BookingRejected
+	return s.settleOne(ctx, Ending{b, soldBy})
 }
 
 // CancelBooking frees the seats of a sale that was taken back; the show is no longer
 // sold out. Once for each booking id; a completion that comes late is void.
 func (s *Steps) CancelBooking(ctx context.Context, b domain.Booking) (Settlement, error) {
-	args := append([]any{string(b.BookingID), string(b.HoldID), string(b.RequestID)}, anys(b.Seats)...)
-	return s.settle(ctx, "booking_cancel", b.ShowID, args)
+	b.Status = domain.BookingCancelled
+	return s.settleOne(ctx, Ending{Booking: b})
 }
 
-// maxEnds bounds the ends of bookings that share a round trip.
-const maxEnds = 128
-
-// endAll settles bookings of a show in one round trip, each with its own outcome.
-func (s *Steps) endAll(ctx context.Context, _ domain.ShowID, calls []call) ([]outcome[reply], error) {
-	outcomes := make([]outcome[reply], len(calls))
-	replies, errs := s.all(ctx, calls)
-	for i := range calls {
-		outcomes[i] = outcome[reply]{replies[i], errs[i]}
-	}
-	return outcomes, nil
+// Ending is a booking that SQL has decided, and who has the seats that it did not get.
+type Ending struct {
+	Booking domain.Booking
+	SoldBy  []domain.SoldSeat
 }
 
-// settle ends a booking. Calls that come at the same time travel together.
-func (s *Steps) settle(ctx context.Context, script string, show domain.ShowID, args []any) (Settlement, error) {
-	r, err := s.ends.do(ctx, show, call{script: script, tag: string(show), args: args})
-	if err != nil {
-		return Settlement{}, err
+// maxCompleted bounds the bookings that one script completes, so that it does not hold
+// Redis for longer than about 2 ms.
+const maxCompleted = 25
+
+// SettleBookings completes, rejects or cancels bookings by their status, in one round
+// trip; each has its own outcome, as of the method for it alone. They take place in the
+// order given, unless the server had forgotten one of the scripts.
+func (s *Steps) SettleBookings(ctx context.Context, endings []Ending) ([]Settlement, []error) {
+	settled, errs := make([]Settlement, len(endings)), make([]error, len(endings))
+	var calls []call
+	var members [][]int // endings of each call
+	for i, e := range endings {
+		b := e.Booking
+		args := []any{string(b.BookingID), string(b.HoldID)}
+		script := map[domain.BookingStatus]string{
+			domain.BookingConfirmed: "booking_complete", domain.BookingRejected: "booking_reject", domain.BookingCancelled: "booking_cancel",
+		}[b.Status]
+		switch b.Status {
+		case domain.BookingConfirmed:
+			args = append(append(args, string(b.RequestID), len(b.Seats)), anys(b.Seats)...)
+			last := len(calls) - 1
+			if last >= 0 && calls[last].script == script && calls[last].tag == string(b.ShowID) && len(members[last]) < maxCompleted {
+				calls[last].args = append(calls[last].args, args...)
+				members[last] = append(members[last], i)
+				continue
+			}
+		case domain.BookingRejected:
+			for _, seat := range e.SoldBy {
+				args = append(args, string(seat.SeatID), string(seat.BookingID), string(seat.RequestID))
+			}
+		case domain.BookingCancelled:
+			args = append(append(args, string(b.RequestID)), anys(b.Seats)...)
+		default:
+			errs[i] = fmt.Errorf("booking %s is %s after it was decided", b.BookingID, b.Status)
+			continue
+		}
+		calls, members = append(calls, call{script: script, tag: string(b.ShowID), args: args}), append(members, []int{i})
 	}
-	stats, _ := r.list(3).stats(show)
+	replies, failed := s.all(ctx, calls)
+	for c, r := range replies {
+		for n, i := range members[c] {
+			switch {
+			case failed[c] != nil:
+				errs[i] = failed[c]
+			case calls[c].script == "booking_complete":
+				settled[i] = settlement(domain.ShowID(calls[c].tag), r.list(0), r.list(1+n))
+				settled[i].Stats.SeatVersion = r.list(1 + n).int(3)
+			default:
+				settled[i] = settlement(domain.ShowID(calls[c].tag), r.list(3), r)
+			}
+		}
+	}
+	return settled, errs
+}
+
+// settlement reads what a script tells of one booking, and the show's numbers.
+func settlement(show domain.ShowID, numbers, r reply) Settlement {
+	stats, _ := numbers.stats(show)
 	return Settlement{
 		Done:           r.int(0) == 1,
 		FreedSlot:      r.int(1) == 1,
 		SoldOutChanged: r.int(2) == 1,
 		Stats:          stats,
 		Seats:          r.list(4).changedSeats(),
-	}, nil
+	}
+}
+
+func (s *Steps) settleOne(ctx context.Context, e Ending) (Settlement, error) {
+	settled, errs := s.SettleBookings(ctx, []Ending{e})
+	return settled[0], errs[0]
 }
 
 // StuckBooking is a hold whose booking was begun long ago and never settled.

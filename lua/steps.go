@@ -19,8 +19,7 @@ type Steps struct {
 	load    func(ctx context.Context, show domain.ShowID) error
 	loads   singleflight.Group
 	joins   *gatherer[JoinRequest, joined]
-	ends    *gatherer[call, reply] // of bookings
-	whole   int                    // longest line that is sampled from one read
+	whole   int // longest line that is sampled from one read
 	offset  atomic.Int64
 }
 
@@ -52,7 +51,6 @@ const (
 func New(rdb redis.UniversalClient, opts ...Option) *Steps {
 	s := &Steps{rdb: rdb, scripts: loadScripts(), whole: wholeLine}
 	s.joins = newGatherer(maxBatch, s.joinAll)
-	s.ends = newGatherer(maxEnds, s.endAll)
 	for _, opt := range opts {
 		opt(s)
 	}

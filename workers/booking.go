@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"foyer/domain"
 	"foyer/events"
 	"foyer/lua"
-	"foyer/store"
 )
 
 // booking sells seats. SQL is the last word: its unique seats stop a double
@@ -21,32 +22,51 @@ type booking struct {
 	store    Store
 	commands Commands
 	notify   Notifier
-	sales    *group[domain.Booking, store.BookingOutcome]
-	slots    *group[domain.ShowID, struct{}] // that were freed
+	sales    *group[sale, struct{}]
+	order    sync.Mutex // of settling and telling: what is settled first is told first
 	log      *slog.Logger
 }
 
-// sell is the group's call: one SQL round trip for many commands. An error of
-// the call is the database's and no command's fault, so it counts for none.
-func (b *booking) sell(ctx context.Context, bookings []domain.Booking) ([]result[store.BookingOutcome], error) {
-	outcomes, err := b.store.Book(ctx, bookings)
-	if err != nil {
-		return nil, events.Unavailable(fmt.Errorf("book: %w", err))
-	}
-	results := make([]result[store.BookingOutcome], len(outcomes))
-	for i, outcome := range outcomes {
-		results[i] = result[store.BookingOutcome]{value: outcome, err: outcome.Err}
-	}
-	return results, nil
+// sale is a booking to be decided. again says that an earlier run may have died
+// between a step and what follows from it, so that all of it is said once more.
+type sale struct {
+	booking domain.Booking
+	again   bool
 }
 
 // bookSeats decides a booking in SQL, settles it in Redis and tells its person.
 func (b *booking) bookSeats(ctx context.Context, d events.Delivery, command events.BookSeats) error {
-	outcome, err := b.sales.do(ctx, command.Booking)
-	if err != nil {
+	if _, err := b.sales.do(ctx, sale{command.Booking, d.Attempt > 1}); err != nil {
 		return fmt.Errorf("booking %s: %w", command.Booking.BookingID, err)
 	}
-	return b.settle(ctx, outcome.Booking, outcome.SoldBy, d.Attempt > 1 || outcome.Repeated)
+	return nil
+}
+
+// sell is the group's call: one SQL round trip for many commands, then one to Redis
+// for what was decided. An error of the call is the database's and no command's
+// fault, so it counts for none.
+func (b *booking) sell(ctx context.Context, sales []sale) ([]result[struct{}], error) {
+	bookings := make([]domain.Booking, len(sales))
+	for i, s := range sales {
+		bookings[i] = s.booking
+	}
+	outcomes, err := b.store.Book(ctx, bookings)
+	if err != nil {
+		return nil, events.Unavailable(fmt.Errorf("book: %w", err))
+	}
+	results := make([]result[struct{}], len(sales))
+	var endings []ending
+	var at []int
+	for i, o := range outcomes {
+		if results[i].err = o.Err; o.Err == nil {
+			endings = append(endings, ending{lua.Ending{Booking: o.Booking, SoldBy: o.SoldBy}, sales[i].again || o.Repeated})
+			at = append(at, i)
+		}
+	}
+	for n, err := range b.settleAll(ctx, endings) {
+		results[at[n]].err = err
+	}
+	return results, nil
 }
 
 // cancelBooking takes a confirmed booking back. A booking that cannot be
@@ -80,54 +100,78 @@ func (b *booking) bookingDead(ctx context.Context, d events.Delivery, command ev
 	return b.settle(ctx, failed, nil, true)
 }
 
-// settle brings Redis to what SQL decided, then tells it. again says that an
-// earlier run may have died between the step and what follows from it, so that
-// all of it is said once more. Once SQL has decided there is no giving up: what
-// fails here is tried again for as long as it takes.
+// ending is a booking that SQL has decided; for again see sale.
+type ending struct {
+	lua.Ending
+	again bool
+}
+
 func (b *booking) settle(ctx context.Context, booking domain.Booking, soldBy []domain.SoldSeat, again bool) error {
-	return events.Unavailable(b.trySettle(ctx, booking, soldBy, again))
+	return b.settleAll(ctx, []ending{{lua.Ending{Booking: booking, SoldBy: soldBy}, again}})[0]
 }
 
-func (b *booking) trySettle(ctx context.Context, booking domain.Booking, soldBy []domain.SoldSeat, again bool) error {
-	var settled lua.Settlement
-	var err error
-	switch booking.Status {
-	case domain.BookingConfirmed:
-		settled, err = b.steps.CompleteBooking(ctx, booking)
-	case domain.BookingRejected:
-		settled, err = b.steps.RejectBooking(ctx, booking, soldBy)
-	case domain.BookingCancelled:
-		settled, err = b.steps.CancelBooking(ctx, booking)
-	default:
-		return fmt.Errorf("booking %s is %s after it was decided", booking.BookingID, booking.Status)
+// settleAll brings Redis to what SQL decided, then tells it, each with its own
+// outcome. Once SQL has decided there is no giving up: what fails here is tried again
+// for as long as it takes.
+func (b *booking) settleAll(ctx context.Context, endings []ending) []error {
+	if len(endings) == 0 {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("settle booking %s: %w", booking.BookingID, err)
+	b.order.Lock()
+	defer b.order.Unlock()
+	plain := make([]lua.Ending, len(endings))
+	for i, e := range endings {
+		plain[i] = e.Ending
 	}
-	if err := publish(ctx, b.notify, bookingFacts(booking, settled)); err != nil {
-		return err
-	}
-	if settled.FreedSlot || settled.SoldOutChanged || again {
-		_, err := b.slots.do(ctx, booking.ShowID)
-		return err
-	}
-	return nil
-}
-
-// admit is the group's call: one admission step of a show fills all of its slots that
-// were freed meanwhile.
-func (b *booking) admit(ctx context.Context, shows []domain.ShowID) ([]result[struct{}], error) {
-	asked := map[domain.ShowID]error{}
-	results := make([]result[struct{}], len(shows))
-	for i, show := range shows {
-		err, done := asked[show]
-		if !done {
-			err = b.commands.AdmitShow(ctx, events.AdmitShow{ShowID: show, Reason: events.ReasonFreed})
-			asked[show] = err
+	settled, errs := b.steps.SettleBookings(ctx, plain)
+	var facts []events.Notification
+	for i, e := range endings {
+		if errs[i] == nil {
+			facts = append(facts, bookingFacts(e.Booking, settled[i])...)
 		}
-		results[i].err = err
 	}
-	return results, nil
+	told := publish(ctx, b.notify, newestStats(facts))
+	asked := map[domain.ShowID]error{}
+	for i, e := range endings {
+		if errs[i] == nil {
+			errs[i] = told
+		}
+		if errs[i] == nil && (settled[i].FreedSlot || settled[i].SoldOutChanged || e.again) {
+			errs[i] = b.admit(ctx, e.Booking.ShowID, asked)
+		}
+		if errs[i] != nil {
+			errs[i] = events.Unavailable(fmt.Errorf("settle booking %s: %w", e.Booking.BookingID, errs[i]))
+		}
+	}
+	return errs
+}
+
+// admit asks for an admission step of a show, once for all of its freed slots.
+func (b *booking) admit(ctx context.Context, show domain.ShowID, asked map[domain.ShowID]error) error {
+	err, done := asked[show]
+	if !done {
+		err = b.commands.AdmitShow(ctx, events.AdmitShow{ShowID: show, Reason: events.ReasonFreed})
+		asked[show] = err
+	}
+	return err
+}
+
+// newestStats leaves out the numbers of a show that the next ones in the same breath
+// replace.
+func newestStats(facts []events.Notification) []events.Notification {
+	newer := map[domain.ShowID]bool{}
+	kept := make([]events.Notification, 0, len(facts))
+	for _, fact := range slices.Backward(facts) {
+		if fact.Event == events.EventStats {
+			if newer[fact.ShowID] {
+				continue
+			}
+			newer[fact.ShowID] = true
+		}
+		kept = append(kept, fact)
+	}
+	slices.Reverse(kept)
+	return kept
 }
 
 func bookingFacts(booking domain.Booking, settled lua.Settlement) []events.Notification {

@@ -19,9 +19,7 @@ type Steps interface {
 	Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error)
 	SweepHolds(ctx context.Context, show domain.ShowID, limit int) (freed []domain.SeatID, version int64, more bool, err error)
 	AbortBooking(ctx context.Context, show domain.ShowID, hold domain.HoldID, booking domain.BookingID) error
-	CompleteBooking(ctx context.Context, booking domain.Booking) (lua.Settlement, error)
-	RejectBooking(ctx context.Context, booking domain.Booking, soldBy []domain.SoldSeat) (lua.Settlement, error)
-	CancelBooking(ctx context.Context, booking domain.Booking) (lua.Settlement, error)
+	SettleBookings(ctx context.Context, endings []lua.Ending) ([]lua.Settlement, []error)
 	StuckBookings(ctx context.Context, show domain.ShowID, olderThan time.Duration, limit int) ([]lua.StuckBooking, error)
 }
 

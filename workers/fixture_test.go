@@ -232,18 +232,15 @@ func (m mortalStore) Book(ctx context.Context, bookings []domain.Booking) ([]sto
 	return m.Store.Book(ctx, bookings)
 }
 
-func (m mortalSteps) CompleteBooking(ctx context.Context, booking domain.Booking) (lua.Settlement, error) {
+func (m mortalSteps) SettleBookings(ctx context.Context, endings []lua.Ending) ([]lua.Settlement, []error) {
 	if err := m.spend(); err != nil {
-		return lua.Settlement{}, err
+		errs := make([]error, len(endings))
+		for i := range errs {
+			errs[i] = err
+		}
+		return make([]lua.Settlement, len(endings)), errs
 	}
-	return m.Steps.CompleteBooking(ctx, booking)
-}
-
-func (m mortalSteps) RejectBooking(ctx context.Context, booking domain.Booking, soldBy []domain.SoldSeat) (lua.Settlement, error) {
-	if err := m.spend(); err != nil {
-		return lua.Settlement{}, err
-	}
-	return m.Steps.RejectBooking(ctx, booking, soldBy)
+	return m.Steps.SettleBookings(ctx, endings)
 }
 
 func (m mortalNotifier) Publish(ctx context.Context, facts ...events.Notification) error {

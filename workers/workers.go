@@ -8,15 +8,13 @@ import (
 
 	"foyer/domain"
 	"foyer/events"
-	"foyer/store"
 )
 
 // How far handlers share round trips. 64 bookings stay within what PostgreSQL
 // caches of one transaction; SQL is idle while no more than runners round trips are
-// under way. Freed slots wait for no others, only for the round trip before.
+// under way.
 var (
 	bookingGroup = groupConfig{most: 64, wait: 2 * time.Millisecond, runners: 4, timeout: 10 * time.Second}
-	slotGroup    = groupConfig{most: 256, runners: 1, timeout: 5 * time.Second}
 	chatGroup    = groupConfig{most: 512, wait: 2 * time.Millisecond, runners: 2, timeout: 5 * time.Second}
 )
 
@@ -32,7 +30,7 @@ type Deps struct {
 // Workers are the handlers of all commands with what runs beside them.
 type Workers struct {
 	admission admission
-	booking   booking
+	booking   *booking
 	chatRead  chatRead
 	ticker    ticker
 	sweeper   sweeper
@@ -42,14 +40,13 @@ type Workers struct {
 func New(tick time.Duration, deps Deps) *Workers {
 	w := &Workers{
 		admission: admission{steps: deps.Steps, notify: deps.Notifier, log: deps.Log},
-		booking:   booking{steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
+		booking:   &booking{steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
 		chatRead:  chatRead{store: deps.Store, notify: deps.Notifier},
 		ticker:    ticker{every: tick, steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
 	}
-	w.booking.sales = newGroup[domain.Booking, store.BookingOutcome](bookingGroup, w.booking.sell)
-	w.booking.slots = newGroup[domain.ShowID, struct{}](slotGroup, w.booking.admit)
+	w.booking.sales = newGroup[sale, struct{}](bookingGroup, w.booking.sell)
 	w.chatRead.marks = newGroup[domain.ReadMark, struct{}](chatGroup, w.chatRead.move)
-	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: &w.booking, log: deps.Log}
+	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: w.booking, log: deps.Log}
 	return w
 }
 
@@ -70,7 +67,6 @@ func (w *Workers) Handlers() events.Handlers {
 func (w *Workers) Serve(ctx context.Context) {
 	var parts sync.WaitGroup
 	parts.Go(func() { w.booking.sales.serve(ctx) })
-	parts.Go(func() { w.booking.slots.serve(ctx) })
 	parts.Go(func() { w.chatRead.marks.serve(ctx) })
 	parts.Wait()
 }
