@@ -154,7 +154,8 @@ func TestAHoldIsFoundExtendedSwappedAndReleased(t *testing.T) {
 }
 
 // E4: 160 requests at the same instant were all proposed the same block, and 84 %
-// were refused while seats were free.
+// were refused while seats were free. E5: after a conflict the whole choice was given
+// up; here the candidates are made anew from fresh seats.
 func TestACrowdThatAsksForTheBestSeatsGetsThem(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

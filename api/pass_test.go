@@ -50,7 +50,8 @@ func TestAPassCanBeCheckedWithThePublishedKey(t *testing.T) {
 
 // T49: a pass that was issued again differed from the first: its header lacked the
 // key's id. It is the same to the byte, on every process, and also after the
-// operator changed how long sessions are.
+// operator changed how long sessions are. T43: so a pass that an app lost when it was
+// killed is had again by asking.
 func TestAPassAskedForAgainIsTheSameToTheByte(t *testing.T) {
 	t.Parallel()
 	url := sqlite(t)

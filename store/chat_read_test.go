@@ -60,6 +60,43 @@ func TestK5CountIsDerived(t *testing.T) {
 	})
 }
 
+// K7: whether the boundary itself is read differed from place to place. The pointer is
+// the last message that was read: it is not unread, the next one is.
+func TestK7TheBoundaryIsRead(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *store.DB) {
+		db := open()
+		room := newRoom(t, db, "bob")
+		say(t, db, room, "ann", 3)
+		mark(t, db, domain.ReadMark{RoomID: room, PersonID: "bob", UpTo: 2})
+		require.Equal(t, 1, view(t, db, room, "bob").Unread)
+		for seq, has := range map[int64]bool{1: true, 2: true, 3: false} {
+			readers, err := db.Readers(t.Context(), room, seq)
+			require.NoError(t, err)
+			require.Equal(t, has, len(readers) == 1, "message %d", seq)
+		}
+	})
+}
+
+// K15: "everybody has read it" was the least of all pointers, and one member who never
+// looked blocked it for ever. Here each reader stands for themselves. K23: a mark that
+// could not be ordered, for a message that nobody knows, blocked all that came after;
+// here it ends at the newest message and blocks nothing.
+func TestK23MarksBeyondTheEndBlockNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *store.DB) {
+		db := open()
+		room := newRoom(t, db, "bob", "bot")
+		say(t, db, room, "ann", 2)
+		mark(t, db, domain.ReadMark{RoomID: room, PersonID: "bob", UpTo: 1 << 40})
+		require.EqualValues(t, 2, view(t, db, room, "bob").ReadUpTo)
+		say(t, db, room, "ann", 1)
+		require.Equal(t, 1, view(t, db, room, "bob").Unread, "what came later is unread")
+		mark(t, db, domain.ReadMark{RoomID: room, PersonID: "bob", UpTo: 3})
+		readers, err := db.Readers(t.Context(), room, 3)
+		require.NoError(t, err)
+		require.Len(t, readers, 1, "the bot never looks, and keeps nobody from being a reader")
+	})
+}
+
 // K6: "up to date" was remembered without the room, and other rooms were skipped.
 func TestK6RoomsDoNotMix(t *testing.T) {
 	onBoth(t, func(t *testing.T, open func() *store.DB) {
