@@ -245,6 +245,7 @@ func overCentrifuge(b *testing.B) bench.Sample {
 	node.OnConnecting(func(context.Context, centrifuge.ConnectEvent) (centrifuge.ConnectReply, error) {
 		return centrifuge.ConnectReply{
 			Credentials: &centrifuge.Credentials{}, Subscriptions: map[string]centrifuge.SubscribeOptions{"show": {}},
+			PingPongConfig: &centrifuge.PingPongConfig{PingInterval: time.Hour, PongTimeout: time.Minute}, // the clients answer none
 		}, nil
 	})
 	require.NoError(b, node.Run())
