@@ -66,7 +66,7 @@ func (s *subscription) reserve(ctx context.Context) int {
 		return 0
 	}
 	places := 1 + s.reserveMore(1)
-	if places < cap(s.fresh)/4 {
+	if places < min(cap(s.fresh)/4, maxRead/2) {
 		if pause(ctx, readWait) != nil {
 			return 0
 		}
