@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -346,18 +345,9 @@ func TestEveryProcessHears(t *testing.T) {
 	t.Parallel()
 	a := newHubWorld(t)
 	b := newHubWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	for _, w := range []*hubWorld{a, b} {
-		rdb := redisClient(t, testenv.RedisURL(t))
-		running.Go(func() { _ = w.bus.Run(ctx, rdb, w.server) })
-		testenv.Eventually(t, socketWait, "the bus is up", w.bus.Healthy)
-	}
-	require.NoError(t, b.db.CreateShow(ctx, a.show))
+	a.runBus()
+	b.runBus()
+	require.NoError(t, b.db.CreateShow(t.Context(), a.show))
 	b.server.shows.forgetAll()
 	onA, _ := a.open("one")
 	onB, _ := b.open("one")
@@ -375,15 +365,8 @@ func TestEveryProcessHears(t *testing.T) {
 func TestJoiningOverHTTPIsHeardOnAnOpenSocket(t *testing.T) {
 	t.Parallel()
 	w := newHubWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	rdb := redisClient(t, testenv.RedisURL(t))
-	running.Go(func() { _ = w.bus.Run(ctx, rdb, w.server) })
-	testenv.Eventually(t, socketWait, "the bus is up", w.bus.Healthy)
+	ctx := t.Context()
+	w.runBus()
 	w.fill()
 	page, hello := w.open("early")
 	require.Empty(t, hello.Places)

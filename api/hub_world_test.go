@@ -294,16 +294,39 @@ func (w *hubWorld) dial(person string) *tab {
 	conn, _, err := websocket.DefaultDialer.DialContext(w.t.Context(), w.url(""), w.authorization(person))
 	require.NoError(w.t, err)
 	page := &tab{t: w.t, conn: conn}
+	w.reading(conn, page.read)
+	return page
+}
+
+// reading runs a page's reader until the test ends, which closes its connection.
+func (w *hubWorld) reading(conn *websocket.Conn, read func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		page.read()
+		read()
 	}()
 	w.t.Cleanup(func() {
 		_ = conn.Close()
 		<-done
 	})
-	return page
+}
+
+// runBus has the process receive what is published, its own facts too, until the
+// test ends.
+func (w *hubWorld) runBus() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	rdb := redisClient(w.t, testenv.RedisURL(w.t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.bus.Run(ctx, rdb, w.server)
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	testenv.Eventually(w.t, socketWait, "the bus is up", w.bus.Healthy)
 }
 
 func (p *tab) read() {

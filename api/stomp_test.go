@@ -45,15 +45,7 @@ func (w *hubWorld) dialStomp(header http.Header) *stompPage {
 	require.NoError(w.t, err)
 	require.Equal(w.t, protoStomp2, conn.Subprotocol())
 	page := &stompPage{t: w.t, conn: conn}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		page.read()
-	}()
-	w.t.Cleanup(func() {
-		_ = conn.Close()
-		<-done
-	})
+	w.reading(conn, page.read)
 	return page
 }
 
