@@ -272,6 +272,33 @@ func TestE2EFaultRedisFlushed(t *testing.T) {
 	c.goHome()
 }
 
+// A cancellation was accepted, and Redis lost its command before any worker had it. Nobody
+// cancelled, and nobody knew that it had been asked for.
+func TestE2EFaultRedisForgetsACancellation(t *testing.T) {
+	d := deployOn(t, servers{redis: testenv.StartRedis(t)}, 1, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), workedWithin)
+	defer cancel()
+	show := d.putOnSale(t, func(s *client.NewShow) { s.Seating = seating(1, 2) })
+	buyer := d.as(t, 0, "buyer")
+	booking, err := buyOne(t, buyer, show, 0)
+	require.NoError(t, err)
+	d.workers[0].kill()
+	asked, err := buyer.CancelBooking(ctx, booking.BookingID)
+	require.NoError(t, err)
+	require.Equal(t, domain.BookingConfirmed, asked.Status)
+	out, log, err := d.run(t, "verify", string(show))
+	require.NoError(t, err, log)
+	require.Contains(t, out, fmt.Sprintf("booking %s was asked to be cancelled", booking.BookingID))
+	require.NoError(t, d.redis.Client(t).FlushAll(ctx).Err())
+
+	d.workers[0] = d.startWorker(t)
+	cancelled, err := buyer.WaitBooking(ctx, booking.BookingID, domain.BookingConfirmed)
+	require.NoError(t, err)
+	require.Equal(t, domain.BookingCancelled, cancelled.Status)
+	d.requireVerified(t, show)
+	d.requireSold(t, show)
+}
+
 // S34: Redis comes back with an old file: seats sold since are free in it. They are
 // sold again before long, by themselves; who waited then still waits.
 func TestE2EFaultRedisBackFromAnOldFile(t *testing.T) {

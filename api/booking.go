@@ -217,22 +217,20 @@ func (s *Server) listBookings(c echo.Context, who Identity) error {
 	return c.JSON(http.StatusOK, view)
 }
 
-// cancelBooking asks for a confirmed booking to be taken back. The command's id
-// follows from the booking's, so that asking again has one effect.
+// cancelBooking asks for a confirmed booking to be taken back. That it was asked stands
+// in SQL before the command is sent: a command that is lost is sent again by the workers.
 func (s *Server) cancelBooking(c echo.Context, who Identity) error {
 	booking, err := s.bookingOf(c, who)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	switch booking.Status {
-	case domain.BookingPending:
-		return domain.ErrInProgress
-	case domain.BookingRejected:
-		return domain.ErrNotCancellable
-	case domain.BookingConfirmed:
-		id := domain.CommandID("cancel-" + string(booking.BookingID))
-		if err := s.deps.Commands.CancelBooking(ctx, id, events.CancelBooking{BookingID: booking.BookingID, ShowID: booking.ShowID}); err != nil {
+	if booking, err = s.deps.Store.AskCancel(ctx, booking.BookingID); err != nil {
+		return err
+	}
+	if booking.Status == domain.BookingConfirmed {
+		command := events.CancelBooking{BookingID: booking.BookingID, ShowID: booking.ShowID}
+		if err := s.deps.Commands.CancelBooking(ctx, booking.CancelCommand(), command); err != nil {
 			return err
 		}
 		s.log.InfoContext(ctx, "booking cancellation asked", "show_id", booking.ShowID, "booking_id", booking.BookingID, "by", who.Person)

@@ -205,6 +205,13 @@ func TestAHoldThatIsBeingBookedStays(t *testing.T) {
 	e.call(me, "PUT", path, object{"seats": []string{"A-1-2"}}).fails(http.StatusConflict, codeInProgress)
 }
 
+func ids(bookings []domain.Booking) (all []domain.BookingID) {
+	for _, b := range bookings {
+		all = append(all, b.BookingID)
+	}
+	return all
+}
+
 func TestCancelling(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *edge) {
@@ -217,9 +224,12 @@ func TestCancelling(t *testing.T) {
 		for range 2 {
 			require.Equal(t, "CONFIRMED", e.call(me, "DELETE", "/api/bookings/"+id, nil).is(http.StatusAccepted).text("status"))
 		}
+		asked, err := e.store.Cancellations(t.Context(), 0, 100)
+		require.NoError(t, err)
+		require.Contains(t, ids(asked), domain.BookingID(id), "what was accepted is recorded, whatever becomes of its command")
 		commands := e.entries(events.StreamBooking, "cancel-"+id)
 		require.Len(t, commands, 2)
-		_, err := e.store.CancelBooking(t.Context(), domain.CommandID("cancel-"+id), domain.BookingID(id))
+		_, err = e.store.CancelBooking(t.Context(), domain.CommandID("cancel-"+id), domain.BookingID(id))
 		require.NoError(t, err)
 		require.Equal(t, "CANCELLED", e.call(me, "DELETE", "/api/bookings/"+id, nil).is(http.StatusAccepted).text("status"))
 	})

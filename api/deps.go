@@ -84,6 +84,7 @@ type Store interface {
 	BookingByKey(ctx context.Context, person domain.PersonID, key string) (domain.BookingRequest, error)
 	BookingByHold(ctx context.Context, hold domain.HoldID) (domain.Booking, error)
 	Booking(ctx context.Context, id domain.BookingID) (domain.Booking, error)
+	AskCancel(ctx context.Context, id domain.BookingID) (domain.Booking, error)
 	Bookings(ctx context.Context, person domain.PersonID, before domain.BookingID, limit int) ([]domain.Booking, error)
 
 	CreateRoom(ctx context.Context, room domain.ChatRoom, maker domain.PersonID, name string) (domain.ChatRoom, error)

@@ -38,6 +38,10 @@ type Booking struct {
 	CancelledAt *time.Time    `json:"cancelledAt,omitempty"`
 }
 
+// CancelCommand is the id of the command that takes a booking back. It follows from the
+// booking's, so that asking again has one effect.
+func (b Booking) CancelCommand() CommandID { return CommandID("cancel-" + string(b.BookingID)) }
+
 // BookingRequest is what a PENDING booking is recorded with: the booking, and the
 // caller's idempotency key with a fingerprint of what was asked under it.
 type BookingRequest struct {

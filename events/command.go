@@ -67,6 +67,8 @@ type Handlers struct {
 	// that its person is told and their slot freed. When it keeps failing, the
 	// dead letter is made all the same.
 	BookingDead func(ctx context.Context, d Delivery, c BookSeats, reason string) error
+	// CancelDead is the same for a CancelBooking, so that it is not asked for for ever.
+	CancelDead func(ctx context.Context, d Delivery, c CancelBooking, reason string) error
 }
 
 // permanentError is an error that trying again cannot mend.
@@ -105,7 +107,7 @@ func Unavailable(err error) error {
 const (
 	typeAdmitShow     = "ADMIT_SHOW"
 	typeBookSeats     = TypeBookSeats
-	typeCancelBooking = "CANCEL_BOOKING"
+	typeCancelBooking = TypeCancelBooking
 	typeMarkRead      = "MARK_READ"
 
 	wireVersion = "1"

@@ -105,6 +105,28 @@ func TestBookingDeadIsTriedAgainAndGivenUp(t *testing.T) {
 	require.Equal(t, 5, told.of(ids[1]))
 }
 
+// A cancellation that is given up on is told of like a booking: whoever asked for it must
+// not go on sending it.
+func TestCancelDeadIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.commands.CancelBooking(t.Context(), "cancel-b", CancelBooking{BookingID: "b", ShowID: "s"}))
+	var told tally
+	w.work(Handlers{
+		BookSeats:     func(context.Context, Delivery, BookSeats) error { return nil },
+		CancelBooking: func(context.Context, Delivery, CancelBooking) error { panic("cannot") },
+		CancelDead: func(_ context.Context, d Delivery, c CancelBooking, reason string) error {
+			assert.Equal(t, DeadExhausted, reason)
+			assert.Equal(t, CancelBooking{BookingID: "b", ShowID: "s"}, c)
+			told.add(d.CommandID)
+			return nil
+		},
+	})
+	w.eventually("it is dead", func() bool { return len(w.letters()) == 1 })
+	w.settled()
+	require.Equal(t, 1, told.of("cancel-b"))
+}
+
 // An outage of the database must not turn what waits into dead letters: an
 // attempt that failed for it does not count.
 func TestUnavailableDoesNotCount(t *testing.T) {

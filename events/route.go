@@ -95,21 +95,29 @@ func delivery(msg *message.Message) Delivery {
 	return Delivery{}
 }
 
-// dying calls BookingDead for the bookings of a group that are given up.
+// dying calls BookingDead or CancelDead for the commands of bookings that are given up.
 func (h Handlers) dying(g group) func(context.Context, *message.Message, string) error {
-	if g.name != GroupBooking || h.BookingDead == nil {
+	if g.name != GroupBooking {
 		return nil
 	}
 	return func(ctx context.Context, msg *message.Message, reason string) error {
-		if msg.Metadata.Get(fieldType) != typeBookSeats {
-			return nil
+		switch msg.Metadata.Get(fieldType) {
+		case typeBookSeats:
+			return lastRites(ctx, msg, reason, h.BookingDead)
+		case typeCancelBooking:
+			return lastRites(ctx, msg, reason, h.CancelDead)
 		}
-		command, err := decode[BookSeats](msg.Payload)
-		if err != nil {
-			return nil //nolint:nilerr // whose booking it was cannot be known; the dead letter says why
-		}
-		return h.BookingDead(ctx, delivery(msg), command, reason)
+		return nil
 	}
+}
+
+// lastRites tells of a command that is given up, where somebody wants to know.
+func lastRites[C interface{ check() error }](ctx context.Context, msg *message.Message, reason string, tell func(context.Context, Delivery, C, string) error) error {
+	command, err := decode[C](msg.Payload)
+	if err != nil || tell == nil {
+		return nil //nolint:nilerr // whose booking it was cannot be known; the dead letter says why
+	}
+	return tell(ctx, delivery(msg), command, reason)
 }
 
 // record keeps the handler's error for the subscription, to which the router

@@ -12,8 +12,11 @@ import (
 	"foyer/domain"
 )
 
-// TypeBookSeats is what entries and dead letters of BookSeats say their type is.
-const TypeBookSeats = "BOOK_SEATS"
+// What entries and dead letters of a BookSeats and a CancelBooking say their type is.
+const (
+	TypeBookSeats     = "BOOK_SEATS"
+	TypeCancelBooking = "CANCEL_BOOKING"
+)
 
 // Unfinished is a command on a stream that its group has not done yet.
 type Unfinished struct {

@@ -237,56 +237,6 @@ func (db *DB) FailBooking(ctx context.Context, id domain.BookingID, reason strin
 	return b, nil
 }
 
-// CancelBooking takes a confirmed booking back and frees its seats, once for all
-// repeats of the command. A booking that is cancelled already is returned as it
-// is. It fails with domain.ErrInProgress while the booking is PENDING and with
-// domain.ErrNotCancellable when it was rejected.
-func (db *DB) CancelBooking(ctx context.Context, command domain.CommandID, id domain.BookingID) (domain.Booking, error) {
-	var b domain.Booking
-	err := db.engine.write(ctx, func(tx session) error {
-		stored, found, err := first(ctx, tx, scanBooking,
-			`SELECT `+bookingColumns+` FROM bookings WHERE id = $1`+db.engine.locked("bookings"), id)
-		switch {
-		case err != nil:
-			return err
-		case !found:
-			return domain.ErrBookingNotFound
-		case stored.Status == domain.BookingPending:
-			return domain.ErrInProgress
-		case stored.Status == domain.BookingRejected:
-			return domain.ErrNotCancellable
-		case stored.Status == domain.BookingCancelled:
-			b = stored
-			return nil
-		}
-		b, err = db.cancel(ctx, tx, command, stored)
-		return err
-	})
-	if err != nil {
-		return domain.Booking{}, fmt.Errorf("cancel booking %s: %w", id, err)
-	}
-	return b, nil
-}
-
-func (db *DB) cancel(ctx context.Context, tx session, command domain.CommandID, b domain.Booking) (domain.Booking, error) {
-	seats, args := db.engine.rows(3, column{"seat", texts(b.Seats)})
-	freed := statement{
-		sql:  `DELETE FROM booking_seats WHERE show_id = $1 AND booking_id = $2 AND seat_id IN (SELECT seat FROM ` + seats + `)`,
-		args: append([]any{b.ShowID, b.BookingID}, args...),
-	}
-	if err := tx.run(ctx, freed); err != nil {
-		return domain.Booking{}, err
-	}
-	b.Status = domain.BookingCancelled
-	if err := db.noteHandled(ctx, tx, "cancel", []domain.CommandID{command}, []domain.Booking{b}); err != nil {
-		return domain.Booking{}, err
-	}
-	cancelled, _, err := first(ctx, tx, scanBooking, `
-		UPDATE bookings SET status = 'CANCELLED', cancelled_at = `+db.engine.now()+`
-		WHERE id = $1 RETURNING `+bookingColumns, b.BookingID)
-	return cancelled, err
-}
-
 // noteHandled records commands with their outcome, each for its booking. It fails
 // with domain.ErrIdempotencyMismatch when one of them has had an effect before:
 // these bookings were not decided, so it was on another booking.

@@ -24,6 +24,13 @@ type LedgerBooking struct {
 	domain.Booking
 	Age     time.Duration // since it was made
 	Decided time.Duration // since it was decided, or cancelled; 0 while it is PENDING
+	// CancelAsked is the time since it was asked to be cancelled; 0 when nobody did.
+	CancelAsked time.Duration
+}
+
+// Cancelling reports whether it was asked to be cancelled and is not.
+func (b LedgerBooking) Cancelling() bool {
+	return b.Status == domain.BookingConfirmed && b.CancelAsked > 0
 }
 
 // HandledCommand is a command that has had its effect.
@@ -42,14 +49,17 @@ func (db *DB) Ledger(ctx context.Context, id domain.ShowID) (Ledger, error) {
 	if l.Show, err = findShow(ctx, db.engine, id, ""); err != nil {
 		return Ledger{}, fmt.Errorf("read ledger of show %s: %w", id, err)
 	}
-	var now instant
+	var asked, now instant
 	bookings := statement{
-		sql: `SELECT ` + bookingColumns + `, ` + db.engine.now() + ` FROM bookings WHERE show_id = $1`, args: []any{id},
+		sql: `SELECT ` + bookingColumns + `, cancel_asked_at, ` + db.engine.now() + ` FROM bookings WHERE show_id = $1`, args: []any{id},
 		row: func(scan scanner) error {
-			b, err := scanBooking(func(dest ...any) error { return scan(append(dest, &now)...) })
+			b, err := scanBooking(func(dest ...any) error { return scan(append(dest, &asked, &now)...) })
 			entry := LedgerBooking{Booking: b, Age: now.time().Sub(b.CreatedAt)}
 			if last := cmp.Or(b.CancelledAt, b.DecidedAt); last != nil {
 				entry.Decided = now.time().Sub(*last)
+			}
+			if asked.at != nil {
+				entry.CancelAsked = now.time().Sub(asked.time())
 			}
 			l.Bookings[b.BookingID] = entry
 			return err

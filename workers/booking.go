@@ -83,6 +83,22 @@ func (b *booking) cancelBooking(ctx context.Context, d events.Delivery, command 
 	return b.settle(ctx, cancelled, nil, true)
 }
 
+// cancelDead ends a cancellation that was given up on: the booking stays as it is, and
+// its person is told so and may ask again. One that was cancelled after all, in an
+// attempt that failed later, is settled as such.
+func (b *booking) cancelDead(ctx context.Context, d events.Delivery, command events.CancelBooking, reason string) error {
+	b.log.ErrorContext(ctx, "cancellation given up on", "booking_id", command.BookingID,
+		"command_id", d.CommandID, "attempt", d.Attempt, "reason", reason)
+	kept, err := b.store.WithdrawCancel(ctx, command.BookingID)
+	switch {
+	case errors.Is(err, domain.ErrBookingNotFound), err == nil && kept.Status == domain.BookingPending:
+		return nil
+	case err != nil:
+		return fmt.Errorf("give up cancelling booking %s: %w", command.BookingID, err)
+	}
+	return b.settle(ctx, kept, nil, true)
+}
+
 // bookingDead ends a booking that was given up on: nothing is sold, its seats
 // are free again, its person is told. One that got decided after all, in an
 // attempt that failed later, is settled as it was decided.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -169,6 +170,51 @@ func TestH1SweeperTakesUpLostCommands(t *testing.T) {
 	require.Len(t, books, 1)
 	require.Equal(t, booking.CommandID, books[0].Booking.CommandID, "the same intent, the same id")
 	require.Equal(t, booking.RequestID, books[0].Booking.RequestID)
+}
+
+// A cancellation was accepted, and its command was lost with Redis: nobody cancelled and
+// nobody knew. It is sent again under its old id until it is done.
+func TestSweeperTakesUpLostCancellations(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(*domain.Show) {})
+	booking := s.pending("ada", "A-1-1")
+	require.NoError(t, s.book(booking, 1))
+	_, err := s.store.AskCancel(t.Context(), booking.BookingID)
+	require.NoError(t, err)
+	require.NoError(t, s.work.sweeper.recancelOlder(t.Context(), time.Hour))
+	require.Empty(t, s.sent.taken, "a worker has it still")
+	require.NoError(t, s.work.sweeper.recancelOlder(t.Context(), 0))
+	require.Equal(t, []domain.CommandID{booking.CancelCommand()}, s.sent.taken)
+	command := events.CancelBooking{BookingID: booking.BookingID, ShowID: s.show.ID}
+	for range 2 {
+		require.NoError(t, s.work.Handlers().CancelBooking(t.Context(), events.Delivery{CommandID: booking.CancelCommand()}, command))
+	}
+	s.requireSold()
+	require.NoError(t, s.work.sweeper.recancelOlder(t.Context(), 0))
+	require.Len(t, s.sent.taken, 1, "it is done")
+}
+
+// A cancellation that nobody can carry out would be sent again for ever. Given up on, it
+// leaves the booking as it is, tells its person, and may be asked for again.
+func TestACancellationGivenUpOnLeavesTheBooking(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(*domain.Show) {})
+	booking := s.pending("ada", "A-1-1")
+	require.NoError(t, s.book(booking, 1))
+	_, err := s.store.AskCancel(t.Context(), booking.BookingID)
+	require.NoError(t, err)
+	command := events.CancelBooking{BookingID: booking.BookingID, ShowID: s.show.ID}
+	for range 2 { // twice: it must be safe to repeat
+		require.NoError(t, s.work.Handlers().CancelDead(t.Context(), events.Delivery{}, command, "gave up"))
+	}
+	s.requireSold("A-1-1")
+	told := s.told.of(events.EventBooking)
+	require.Equal(t, domain.BookingConfirmed, told[len(told)-1].Booking.Status)
+	require.NoError(t, s.work.sweeper.recancelOlder(t.Context(), 0))
+	require.Empty(t, s.sent.taken)
+	require.NoError(t, s.work.Handlers().CancelBooking(t.Context(), events.Delivery{CommandID: booking.CancelCommand()}, command))
+	require.NoError(t, s.work.Handlers().CancelDead(t.Context(), events.Delivery{}, command, "gave up after the commit"))
+	s.requireSold()
 }
 
 // A process died after it took the hold and before it recorded the booking: the

@@ -31,6 +31,8 @@ type Store interface {
 	CancelBooking(ctx context.Context, command domain.CommandID, id domain.BookingID) (domain.Booking, error)
 	FailBooking(ctx context.Context, id domain.BookingID, reason string) (domain.Booking, error)
 	PendingBookings(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error)
+	Cancellations(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error)
+	WithdrawCancel(ctx context.Context, id domain.BookingID) (domain.Booking, error)
 	MarkRead(ctx context.Context, marks []domain.ReadMark) ([]domain.ReadPointer, error)
 }
 
@@ -38,6 +40,7 @@ type Store interface {
 type Commands interface {
 	AdmitShow(ctx context.Context, command events.AdmitShow) error
 	BookSeats(ctx context.Context, id domain.CommandID, command events.BookSeats) error
+	CancelBooking(ctx context.Context, id domain.CommandID, command events.CancelBooking) error
 }
 
 // Notifier tells every API process what happened. *events.Bus does.

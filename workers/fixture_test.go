@@ -162,6 +162,7 @@ type outbox struct {
 	mu     sync.Mutex
 	admits []events.AdmitShow
 	books  []events.BookSeats
+	taken  []domain.CommandID // of cancellations
 }
 
 func (o *outbox) AdmitShow(_ context.Context, command events.AdmitShow) error {
@@ -175,6 +176,13 @@ func (o *outbox) BookSeats(_ context.Context, _ domain.CommandID, command events
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.books = append(o.books, command)
+	return nil
+}
+
+func (o *outbox) CancelBooking(_ context.Context, id domain.CommandID, _ events.CancelBooking) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = append(o.taken, id)
 	return nil
 }
 

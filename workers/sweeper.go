@@ -13,8 +13,9 @@ import (
 const (
 	// sweepEvery is how often bookings that got stuck are looked for.
 	sweepEvery = 5 * time.Second
-	// bookingOverdue is when a PENDING booking's command is published again: its
-	// process may have died before publishing, or Redis may have lost it.
+	// bookingOverdue is when the command of a PENDING booking, or of a cancellation that
+	// is not done, is published again: its process may have died before publishing, or
+	// Redis may have lost it.
 	bookingOverdue = 15 * time.Second
 	// holdOverdue is when seats that are being booked are compared with SQL.
 	holdOverdue = 30 * time.Second
@@ -42,7 +43,7 @@ func (s *sweeper) run(ctx context.Context) {
 			return
 		case <-clock.C:
 		}
-		if err := errors.Join(s.republishOlder(ctx, bookingOverdue), s.unstickOlder(ctx, holdOverdue)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.republishOlder(ctx, bookingOverdue), s.recancelOlder(ctx, bookingOverdue), s.unstickOlder(ctx, holdOverdue)); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sweep failed", "error", err)
 		}
 	}
@@ -57,6 +58,22 @@ func (s *sweeper) republishOlder(ctx context.Context, age time.Duration) error {
 	for _, booking := range overdue {
 		s.log.InfoContext(ctx, "booking taken up again", "booking_id", booking.BookingID, "show_id", booking.ShowID)
 		if err := s.commands.BookSeats(ctx, booking.CommandID, events.BookSeats{Booking: booking}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recancelOlder sends the command of every cancellation of that age again.
+func (s *sweeper) recancelOlder(ctx context.Context, age time.Duration) error {
+	overdue, err := s.store.Cancellations(ctx, age, sweepLimit)
+	if err != nil {
+		return err
+	}
+	for _, booking := range overdue {
+		s.log.InfoContext(ctx, "cancellation taken up again", "booking_id", booking.BookingID, "show_id", booking.ShowID)
+		command := events.CancelBooking{BookingID: booking.BookingID, ShowID: booking.ShowID}
+		if err := s.commands.CancelBooking(ctx, booking.CancelCommand(), command); err != nil {
 			return err
 		}
 	}

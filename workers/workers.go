@@ -58,6 +58,7 @@ func (w *Workers) Handlers() events.Handlers {
 		BookSeats:     w.booking.bookSeats,
 		CancelBooking: w.booking.cancelBooking,
 		BookingDead:   w.booking.bookingDead,
+		CancelDead:    w.booking.cancelDead,
 		MarkRead:      w.chatRead.markRead,
 	}
 }

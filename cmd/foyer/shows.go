@@ -110,7 +110,7 @@ func (c rebuildCommand) Run(ctx context.Context, out io.Writer) error {
 		case result.Changed():
 			done = fmt.Sprintf("%d bookings settled, %d corrections", result.Settled, result.Corrected)
 		}
-		_, err = fmt.Fprintf(out, "%s: %s; epoch %d, %d pending bookings sent again\n", show, done, result.Epoch, result.Republished)
+		_, err = fmt.Fprintf(out, "%s: %s; epoch %d, %d commands sent again\n", show, done, result.Epoch, result.Republished)
 		return err
 	})
 }

@@ -64,6 +64,7 @@ type FullStore interface {
 	Ledger(ctx context.Context, show domain.ShowID) (store.Ledger, error)
 	SoldCount(ctx context.Context, show domain.ShowID) (int64, error)
 	PendingBookingsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error)
+	CancellationsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error)
 }
 
 // FullSteps are the steps in Redis that rebuilding takes. *lua.Steps has them.
@@ -82,6 +83,7 @@ type FullSteps interface {
 type Commands interface {
 	AdmitShow(ctx context.Context, command events.AdmitShow) error
 	BookSeats(ctx context.Context, id domain.CommandID, command events.BookSeats) error
+	CancelBooking(ctx context.Context, id domain.CommandID, command events.CancelBooking) error
 }
 
 // Notifier tells every API process that a show must be read anew. *events.Bus does.
@@ -98,12 +100,12 @@ type Rebuilder struct {
 	Log      *slog.Logger
 }
 
-// maxRepublished bounds the pending bookings that are taken up at once; the sweeper
+// maxRepublished bounds the commands of each kind that are taken up at once; the sweeper
 // has the rest a few seconds later.
 const maxRepublished = 5000
 
-// Load is the function Load, and takes up at once the bookings whose commands may have
-// been lost with Redis.
+// Load is the function Load, and takes up at once the bookings and cancellations whose
+// commands may have been lost with Redis.
 func (r *Rebuilder) Load(ctx context.Context, id domain.ShowID) error {
 	show, restored, err := load(ctx, r.Store, r.Steps, id, r.Log)
 	if err != nil {
@@ -118,13 +120,14 @@ func (r *Rebuilder) Load(ctx context.Context, id domain.ShowID) error {
 		return nil
 	}
 	if _, err := r.republish(ctx, id); err != nil {
-		r.Log.WarnContext(ctx, "pending bookings are left to the sweeper", "show_id", id, "error", err)
+		r.Log.WarnContext(ctx, "commands that may be lost are left to the sweeper", "show_id", id, "error", err)
 	}
 	return nil
 }
 
-// republish sends the command of every pending booking of a show again. One that was
-// not lost is sent twice and takes effect once, by its command id.
+// republish sends the command of every pending booking of a show, and of everything
+// that is to be cancelled, again. One that was not lost is sent twice and takes effect
+// once, by its command id.
 func (r *Rebuilder) republish(ctx context.Context, id domain.ShowID) (int, error) {
 	pending, err := r.Store.PendingBookingsOf(ctx, id, maxRepublished)
 	if err != nil {
@@ -136,7 +139,18 @@ func (r *Rebuilder) republish(ctx context.Context, id domain.ShowID) (int, error
 			return n, err
 		}
 	}
-	return len(pending), nil
+	cancelling, err := r.Store.CancellationsOf(ctx, id, maxRepublished)
+	if err != nil {
+		return len(pending), err
+	}
+	for n, booking := range cancelling {
+		r.Log.InfoContext(ctx, "cancellation taken up again", "booking_id", booking.BookingID, "show_id", id)
+		command := events.CancelBooking{BookingID: booking.BookingID, ShowID: id}
+		if err := r.Commands.CancelBooking(ctx, booking.CancelCommand(), command); err != nil {
+			return len(pending) + n, err
+		}
+	}
+	return len(pending) + len(cancelling), nil
 }
 
 // Result is what rebuilding a show came to.
@@ -146,7 +160,7 @@ type Result struct {
 	Epoch       int64         `json:"epoch"`
 	Settled     int           `json:"settled"`     // decided bookings that Redis had not heard of
 	Corrected   int           `json:"corrected"`   // other corrections
-	Republished int           `json:"republished"` // pending bookings sent again
+	Republished int           `json:"republished"` // commands of pending bookings and cancellations sent again
 }
 
 // Changed reports whether there was anything to do.

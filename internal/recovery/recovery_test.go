@@ -38,7 +38,7 @@ type house struct {
 type ear struct {
 	mu     sync.Mutex
 	admits int
-	books  []domain.CommandID
+	books  []domain.CommandID // and cancellations
 	facts  []events.Notification
 }
 
@@ -54,6 +54,10 @@ func (e *ear) BookSeats(_ context.Context, id domain.CommandID, _ events.BookSea
 	defer e.mu.Unlock()
 	e.books = append(e.books, id)
 	return nil
+}
+
+func (e *ear) CancelBooking(_ context.Context, id domain.CommandID, _ events.CancelBooking) error {
+	return e.BookSeats(context.Background(), id, events.BookSeats{})
 }
 
 func (e *ear) Publish(_ context.Context, facts ...events.Notification) error {
@@ -161,7 +165,10 @@ func TestLostShowComesBackWithItsPendingBookings(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.sell(h.begin("ann", "A-1-1", "A-1-2"))
-	pending := h.begin("bob", "A-2-1")
+	pending, unwanted := h.begin("bob", "A-2-1"), h.begin("eve", "A-2-2")
+	h.sell(unwanted)
+	_, err := h.db.AskCancel(t.Context(), unwanted.BookingID)
+	require.NoError(t, err)
 	before := h.stats()
 	require.NoError(t, h.rdb.FlushAll(t.Context()).Err())
 
@@ -169,9 +176,10 @@ func TestLostShowComesBackWithItsPendingBookings(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, result.Restored)
 	require.Contains(t, h.told.books, pending.CommandID)
+	require.Contains(t, h.told.books, unwanted.CancelCommand(), "what was accepted to be cancelled is not forgotten")
 	after := h.stats()
 	require.Greater(t, after.Epoch, before.Epoch)
-	require.Equal(t, int64(2), after.Sold)
+	require.Equal(t, int64(3), after.Sold)
 	require.Zero(t, after.Active+after.Waiting, "places are gone")
 	require.Empty(t, h.findings())
 

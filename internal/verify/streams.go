@@ -18,7 +18,7 @@ const (
 // commands: every one that is not done is on its way to be, and what was given up on
 // has an end.
 func (c *checker) commands() {
-	coming := map[domain.BookingID]map[domain.CommandID]bool{}
+	coming, cancelling := map[domain.BookingID]map[domain.CommandID]bool{}, map[domain.BookingID]bool{}
 	now := c.Redis.At
 	for _, u := range c.Unfinished {
 		switch {
@@ -29,7 +29,10 @@ func (c *checker) commands() {
 			wrong(c, "pending entries", u.EntryID, "%s %s on %s was read by nobody since %s: does a worker run?",
 				u.Type, u.CommandID, u.Stream, u.At.Format(time.RFC3339))
 		}
-		if u.Type == events.TypeBookSeats {
+		switch u.Type {
+		case events.TypeCancelBooking:
+			cancelling[u.BookingID] = true
+		case events.TypeBookSeats:
 			if coming[u.BookingID] == nil {
 				coming[u.BookingID] = map[domain.CommandID]bool{}
 			}
@@ -54,6 +57,10 @@ func (c *checker) commands() {
 		}
 		if b.Status == domain.BookingPending && b.Age > overdue && len(coming[id]) == 0 {
 			wrong(c, "pending bookings", id, "waits for %s without a command on the stream; a dead letter: %t", b.Age.Round(time.Second), dead[id])
+		}
+		if b.Cancelling() && b.CancelAsked > overdue && !cancelling[id] {
+			wrong(c, "cancellations", id, "was asked to be cancelled %s ago, is %s, and no command for it is on the stream: does a worker run?",
+				b.CancelAsked.Round(time.Second), b.Status)
 		}
 	}
 }

@@ -85,6 +85,7 @@ type Numbers struct {
 	Sold        int   `json:"sold"`
 	Bookings    int   `json:"bookings"`
 	Pending     int   `json:"pending"`    // bookings
+	Cancelling  int   `json:"cancelling"` // bookings that were asked to be cancelled and are not
 	Unfinished  int   `json:"unfinished"` // commands
 	DeadLetters int   `json:"deadLetters"`
 }
@@ -192,6 +193,9 @@ func (f *Facts) numbers() Numbers {
 		if b.Status == domain.BookingPending {
 			n.Pending++
 		}
+		if b.Cancelling() {
+			n.Cancelling++
+		}
 	}
 	return n
 }
@@ -201,6 +205,12 @@ func (f *Facts) notes() []string {
 	if !f.Loaded {
 		notes = append(notes, "the show is not in Redis; whoever asks for it next restores it")
 	}
+	for id, b := range f.SQL.Bookings {
+		if b.Cancelling() {
+			notes = append(notes, fmt.Sprintf("booking %s was asked to be cancelled %s ago and is not yet", id, b.CancelAsked.Round(time.Second)))
+		}
+	}
+	slices.Sort(notes)
 	for _, letter := range f.Letters {
 		notes = append(notes, fmt.Sprintf("dead letter %s on %s: %s %s: %s", letter.ID, letter.Stream, letter.Type, letter.CommandID, letter.Reason))
 	}

@@ -222,6 +222,8 @@ func TestBrokenLedgerIsTold(t *testing.T) {
 			"twice":    {Booking: domain.Booking{BookingID: "twice", CommandID: "c1", Status: domain.BookingConfirmed, Seats: []domain.SeatID{"A-1-1", "A-1-2"}, RequestID: "ann"}},
 			"foreign":  {Booking: domain.Booking{BookingID: "foreign", CommandID: "c2", Status: domain.BookingRejected}},
 			"unheard":  {Booking: domain.Booking{BookingID: "unheard", CommandID: "c3", Status: domain.BookingPending}, Age: time.Hour},
+			"kept":     {Booking: domain.Booking{BookingID: "kept", CommandID: "c6", Status: domain.BookingConfirmed}, CancelAsked: time.Hour},
+			"passing":  {Booking: domain.Booking{BookingID: "passing", CommandID: "c7", Status: domain.BookingConfirmed}, CancelAsked: time.Second},
 			"undone":   {Booking: domain.Booking{BookingID: "undone", CommandID: "c4", Status: domain.BookingCancelled}},
 			"wordless": {Booking: domain.Booking{BookingID: "wordless", CommandID: "c5", Status: domain.BookingRejected, Reason: domain.ReasonFailed}},
 		},
@@ -230,6 +232,8 @@ func TestBrokenLedgerIsTold(t *testing.T) {
 			{CommandID: "c1", Kind: "book", BookingID: "twice", Outcome: domain.BookingConfirmed},
 			{CommandID: "c1b", Kind: "book", BookingID: "twice", Outcome: domain.BookingConfirmed},
 			{CommandID: "other", Kind: "book", BookingID: "foreign", Outcome: domain.BookingRejected},
+			{CommandID: "c6", Kind: "book", BookingID: "kept", Outcome: domain.BookingConfirmed},
+			{CommandID: "c7", Kind: "book", BookingID: "passing", Outcome: domain.BookingConfirmed},
 			{CommandID: "c4", Kind: "book", BookingID: "undone", Outcome: domain.BookingRejected},
 		},
 	}
@@ -247,7 +251,21 @@ func TestBrokenLedgerIsTold(t *testing.T) {
 		"one command a booking foreign":     true,
 		"one command a booking undone":      true,
 		"pending bookings unheard":          true,
+		"cancellations kept":                true,
 	}, told)
+}
+
+// A cancellation that is under way is explained, and is not wrong.
+func TestACancellationUnderWayIsExplained(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	_, err := o.db.AskCancel(t.Context(), o.sold.BookingID)
+	require.NoError(t, err)
+	report := o.verify()
+	require.Empty(t, report.Findings)
+	require.Equal(t, 1, report.Numbers.Cancelling)
+	require.Len(t, report.Notes, 1)
+	require.Contains(t, report.Notes[0], "booking booking-ann was asked to be cancelled")
 }
 
 // A show that Redis lost is told as such and is not restored by being looked at.
