@@ -79,6 +79,7 @@ type Store interface {
 	EndAction(ctx context.Context, id, outcome string) error
 	UndoneActions(ctx context.Context, action string, olderThan time.Duration, limit int) ([]domain.OperatorAction, error)
 	Actions(ctx context.Context, show domain.ShowID, before string, limit int) ([]domain.OperatorAction, error)
+	ActionsOfKind(ctx context.Context, kinds []string, before string, limit int) ([]domain.OperatorAction, error)
 
 	RecordBooking(ctx context.Context, request domain.BookingRequest) (booking domain.Booking, created bool, err error)
 	BookingByKey(ctx context.Context, person domain.PersonID, key string) (domain.BookingRequest, error)
@@ -117,6 +118,7 @@ type Bus interface {
 // DeadLetters are the commands that were given up on; package events has them.
 type DeadLetters interface {
 	List(ctx context.Context, stream string, limit int) ([]events.DeadLetter, error)
+	Get(ctx context.Context, stream, id string) (events.DeadLetter, error)
 	Requeue(ctx context.Context, stream, id string) error
 	Drop(ctx context.Context, stream, id string) error
 }

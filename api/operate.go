@@ -186,14 +186,20 @@ type actionView struct {
 	DoneAt   *time.Time      `json:"doneAt"`
 }
 
-func (s *Server) listActions(c echo.Context, _ Identity) error {
+// actionPage reads which page of actions is asked for.
+func actionPage(c echo.Context) (before string, limit int, err error) {
 	var q query
-	limit := q.number(c, "limit", domain.DefaultActionPage, 1, domain.MaxActionPage)
-	before := c.QueryParam("before")
+	n := q.number(c, "limit", domain.DefaultActionPage, 1, domain.MaxActionPage)
+	before = c.QueryParam("before")
 	if len(before) > maxIDBytes {
 		q.add("before", "is no id of an action")
 	}
-	if err := q.err(); err != nil {
+	return before, int(n), q.err()
+}
+
+func (s *Server) listActions(c echo.Context, _ Identity) error {
+	before, limit, err := actionPage(c)
+	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -201,10 +207,14 @@ func (s *Server) listActions(c echo.Context, _ Identity) error {
 	if err != nil {
 		return err
 	}
-	actions, err := s.deps.Store.Actions(ctx, show.ID, before, int(limit))
+	actions, err := s.deps.Store.Actions(ctx, show.ID, before, limit)
 	if err != nil {
 		return err
 	}
+	return c.JSON(http.StatusOK, viewActions(actions))
+}
+
+func viewActions(actions []domain.OperatorAction) map[string][]actionView {
 	views := make([]actionView, len(actions))
 	for i, a := range actions {
 		views[i] = actionView{ID: a.ID, Operator: a.Operator, Action: a.Action, Detail: json.RawMessage(a.Detail), Outcome: json.RawMessage("null"), At: a.At, DoneAt: utc(a.DoneAt)}
@@ -212,7 +222,7 @@ func (s *Server) listActions(c echo.Context, _ Identity) error {
 			views[i].Outcome = json.RawMessage(a.Outcome)
 		}
 	}
-	return c.JSON(http.StatusOK, map[string][]actionView{"actions": views})
+	return map[string][]actionView{"actions": views}
 }
 
 // explanation is one place with its history and the rules that decide about it now.
@@ -250,7 +260,7 @@ func (s *Server) explain(ctx context.Context, show domain.ShowID, request domain
 
 // newDesk gives operators what they act on.
 func (s *Server) newDesk() *operate.Desk {
-	return &operate.Desk{Store: s.deps.Store, Steps: s.deps.Steps, Commands: s.deps.Commands, Notifier: s.deps.Bus, Log: s.log}
+	return &operate.Desk{Store: s.deps.Store, Steps: s.deps.Steps, Commands: s.deps.Commands, Notifier: s.deps.Bus, Letters: s.deps.DeadLetters, Log: s.log}
 }
 
 // mountOperating mounts what operators do to a show.

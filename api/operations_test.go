@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"foyer/domain"
 	"foyer/events"
 	"foyer/internal/testenv"
 )
@@ -189,6 +190,21 @@ func TestDeadLettersAreListedRequeuedAndDropped(t *testing.T) {
 	e.call(e.operator, "POST", "/api/operator/dead-letters", name(0)).is(http.StatusNoContent)
 	e.call(e.operator, "DELETE", "/api/operator/dead-letters", name(1)).is(http.StatusNoContent)
 	require.Empty(t, list(""))
+	var audit struct{ Actions []actionView }
+	e.call(e.operator, "GET", "/api/operator/dead-letters/audit?limit=2", nil).is(http.StatusOK).into(&audit)
+	require.Len(t, audit.Actions, 2, "who did what is written down")
+	require.Equal(t, domain.ActionDropLetter, audit.Actions[0].Action)
+	require.Equal(t, domain.ActionRequeueLetter, audit.Actions[1].Action)
+	require.JSONEq(t, `{"stream":"commands.booking","id":"`+ids[0]+`","commandId":"c1","type":"BOOK_SEATS","reason":"gave up"}`, string(audit.Actions[1].Detail))
+	require.JSONEq(t, `{"done":true}`, string(audit.Actions[1].Outcome))
+	require.True(t, strings.HasPrefix(string(audit.Actions[1].Operator), "op-"))
+	e.call(e.operator, "GET", "/api/operator/dead-letters/audit?before="+audit.Actions[1].ID, nil).is(http.StatusOK).into(&audit)
+	require.Empty(t, audit.Actions)
+	e.call(e.person(), "GET", "/api/operator/dead-letters/audit", nil).fails(http.StatusForbidden, codeForbidden)
+	for _, nothing := range []object{{}, {"stream": events.StreamBooking}, {"id": ids[0]}} {
+		e.call(e.operator, "POST", "/api/operator/dead-letters", nothing).fails(http.StatusBadRequest, codeMalformedBody)
+		e.call(e.operator, "DELETE", "/api/operator/dead-letters", nothing).fails(http.StatusBadRequest, codeMalformedBody)
+	}
 	require.Len(t, e.entries(events.StreamBooking, "c1"), 1, "the requeued one is back")
 	e.call(e.operator, "POST", "/api/operator/dead-letters", name(0)).fails(http.StatusNotFound, codeDeadLetterNotFound)
 	e.call(e.operator, "DELETE", "/api/operator/dead-letters", object{"stream": "show:x", "id": "1-1"}).fails(http.StatusNotFound, codeDeadLetterNotFound)

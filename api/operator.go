@@ -93,23 +93,37 @@ type letterName struct {
 // requeueDeadLetter puts the command back on its stream under its old id, so that
 // its effect still happens once.
 func (s *Server) requeueDeadLetter(c echo.Context, who Identity) error {
-	return s.onDeadLetter(c, who, "dead letter requeued", s.deps.DeadLetters.Requeue)
+	return s.onDeadLetter(c, who, s.desk.RequeueLetter)
 }
 
 func (s *Server) dropDeadLetter(c echo.Context, who Identity) error {
-	return s.onDeadLetter(c, who, "dead letter dropped", s.deps.DeadLetters.Drop)
+	return s.onDeadLetter(c, who, s.desk.DropLetter)
 }
 
-// onDeadLetter does one thing to one dead letter and writes down who did it.
-func (s *Server) onDeadLetter(c echo.Context, who Identity, done string, do func(ctx context.Context, stream, id string) error) error {
+// onDeadLetter does one thing to one dead letter.
+func (s *Server) onDeadLetter(c echo.Context, who Identity, do func(ctx context.Context, who domain.PersonID, stream, id string) error) error {
 	var body letterName
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	if err := do(ctx, body.Stream, body.ID); err != nil {
+	if body.Stream == "" || body.ID == "" {
+		return malformed("Name the dead letter by its stream and id.")
+	}
+	if err := do(c.Request().Context(), who.Person, body.Stream, body.ID); err != nil {
 		return err
 	}
-	s.log.InfoContext(ctx, "operator acted on a dead letter", "action", done, "stream", body.Stream, "entry_id", body.ID, "by", who.Person)
 	return c.NoContent(http.StatusNoContent)
+}
+
+// listLetterActions lists what operators did to dead letters.
+func (s *Server) listLetterActions(c echo.Context, _ Identity) error {
+	before, limit, err := actionPage(c)
+	if err != nil {
+		return err
+	}
+	actions, err := s.deps.Store.ActionsOfKind(c.Request().Context(), domain.LetterActions(), before, limit)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, viewActions(actions))
 }

@@ -250,6 +250,7 @@ func (s *Server) mountOperator(api *echo.Group) {
 	api.GET("/operator/dead-letters", s.operator(s.listDeadLetters))
 	api.POST("/operator/dead-letters", s.operator(s.requeueDeadLetter))
 	api.DELETE("/operator/dead-letters", s.operator(s.dropDeadLetter))
+	api.GET("/operator/dead-letters/audit", s.operator(s.listLetterActions))
 }
 
 func (s *Server) mountOperations(e *echo.Echo) {

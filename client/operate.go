@@ -56,7 +56,7 @@ func (c *Client) operate(ctx context.Context, show domain.ShowID, action string,
 	return err
 }
 
-// Action is something that an operator did to a show.
+// Action is something that an operator did to a show, or to a dead letter.
 type Action struct {
 	ID       string          `json:"id"`
 	Operator domain.PersonID `json:"operator"`
@@ -70,6 +70,15 @@ type Action struct {
 // Actions lists what operators did to a show, newest first; before is the id of the last
 // of the page before, or empty.
 func (c *Client) Actions(ctx context.Context, show domain.ShowID, before string, limit int) ([]Action, error) {
+	return c.actions(ctx, path("operator", "shows", string(show), "audit"), before, limit)
+}
+
+// LetterActions lists what operators did to dead letters, in the same way.
+func (c *Client) LetterActions(ctx context.Context, before string, limit int) ([]Action, error) {
+	return c.actions(ctx, path("operator", "dead-letters", "audit"), before, limit)
+}
+
+func (c *Client) actions(ctx context.Context, path, before string, limit int) ([]Action, error) {
 	var answer struct {
 		Actions []Action `json:"actions"`
 	}
@@ -77,7 +86,7 @@ func (c *Client) Actions(ctx context.Context, show domain.ShowID, before string,
 	if before != "" {
 		query.Set("before", before)
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: path("operator", "shows", string(show), "audit"), query: query, answer: &answer})
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, answer: &answer})
 	return answer.Actions, err
 }
 

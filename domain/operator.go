@@ -13,12 +13,18 @@ const (
 	ActionAdmit  = "admit"  // let people in now
 	ActionRemove = "remove" // end one person's place
 	ActionReset  = "reset"  // end all places, under a new epoch
+
+	ActionRequeueLetter = "requeue-dead-letter"
+	ActionDropLetter    = "drop-dead-letter"
 )
 
-// OperatorAction is something that an operator did to a show.
+// LetterActions are those that are done to dead letters.
+func LetterActions() []string { return []string{ActionRequeueLetter, ActionDropLetter} }
+
+// OperatorAction is something that an operator did to a show, or to a dead letter.
 type OperatorAction struct {
 	ID       string
-	ShowID   ShowID
+	ShowID   ShowID // empty: a dead letter that names no show
 	Operator PersonID
 	Action   string
 	Detail   string     // JSON: what was asked for

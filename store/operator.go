@@ -35,7 +35,7 @@ func (db *DB) insertAction(a domain.OperatorAction, done bool) statement {
 func (db *DB) BeginAction(ctx context.Context, a domain.OperatorAction) error {
 	err := db.engine.write(ctx, func(tx session) error { return tx.run(ctx, db.insertAction(a, false)) })
 	if err != nil {
-		return fmt.Errorf("write down what is done to show %s: %w", a.ShowID, err)
+		return fmt.Errorf("write down the action %s: %w", a.Action, err)
 	}
 	return nil
 }
@@ -110,6 +110,22 @@ func (db *DB) Actions(ctx context.Context, show domain.ShowID, before string, li
 		ORDER BY at DESC, id DESC LIMIT $3`, show, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what was done to show %s: %w", show, err)
+	}
+	return actions, nil
+}
+
+// ActionsOfKind lists actions of certain kinds, done to any show or to none, newest
+// first; before is the id of the last of the page before, or empty.
+func (db *DB) ActionsOfKind(ctx context.Context, kinds []string, before string, limit int) ([]domain.OperatorAction, error) {
+	if checkText(field{"before", before}) != nil {
+		return []domain.OperatorAction{}, nil
+	}
+	from, args := db.engine.rows(3, column{"kind", kinds})
+	actions, err := query(ctx, db.engine, scanAction, `SELECT `+actionColumns+` FROM operator_actions a
+		WHERE action IN (SELECT kind FROM `+from+`) AND ($1 = '' OR (at, id) < (SELECT b.at, b.id FROM operator_actions b WHERE b.id = $1))
+		ORDER BY at DESC, id DESC LIMIT $2`, append([]any{before, limit}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("list actions: %w", err)
 	}
 	return actions, nil
 }

@@ -95,3 +95,29 @@ func TestActionsAreListedNewestFirstInPages(t *testing.T) {
 		require.Len(t, seen, 7)
 	})
 }
+
+// What is done to dead letters is listed by kind, whatever show it was about, or none.
+func TestActionsAreListedByKind(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *store.DB) {
+		db := open()
+		show := newShow(t, db, 1, 1)
+		done := []domain.OperatorAction{
+			action("", domain.ActionRequeueLetter), action(show.ID, domain.ActionPause), action(show.ID, domain.ActionDropLetter),
+		}
+		for _, a := range done {
+			require.NoError(t, db.BeginAction(t.Context(), a))
+			require.NoError(t, db.EndAction(t.Context(), a.ID, "{}"))
+		}
+		first, err := db.ActionsOfKind(t.Context(), domain.LetterActions(), "", 1)
+		require.NoError(t, err)
+		require.Len(t, first, 1)
+		require.Equal(t, done[2].ID, first[0].ID, "newest first")
+		rest, err := db.ActionsOfKind(t.Context(), domain.LetterActions(), first[0].ID, 10)
+		require.NoError(t, err)
+		require.Len(t, rest, 1)
+		require.Equal(t, done[0].ID, rest[0].ID)
+		of, err := db.Actions(t.Context(), show.ID, "", 10)
+		require.NoError(t, err)
+		require.Len(t, of, 2, "the show's own list has them too")
+	})
+}

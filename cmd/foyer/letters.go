@@ -11,14 +11,17 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"foyer/domain"
 	"foyer/internal/app"
 	"foyer/internal/config"
+	"foyer/internal/operate"
 )
 
 // deadLettersCommand is about commands that were given up on.
 type deadLettersCommand struct {
 	List    listLettersCommand   `cmd:"" help:"List the latest, newest first."`
 	Show    showLetterCommand    `cmd:"" help:"Print one whole."`
+	Audit   auditLettersCommand  `cmd:"" help:"List what operators did to dead letters, newest first."`
 	Requeue requeueLetterCommand `cmd:"" help:"Put commands back on their stream, under their old command ids: their effect still happens once."`
 	Drop    dropLetterCommand    `cmd:"" help:"Remove dead letters for good."`
 }
@@ -126,7 +129,7 @@ func (c showLetterCommand) Run(ctx context.Context, out io.Writer) error {
 // actArguments are those of a command that an operator answers for.
 type actArguments struct {
 	lettersArguments `embed:""`
-	Operator         string `env:"FOYER_OPERATOR" placeholder:"NAME" help:"Who does this, for the log; by default the user of the operating system."`
+	Operator         string `env:"FOYER_OPERATOR" placeholder:"NAME" help:"Who does this, for the record; by default the user of the operating system."`
 }
 
 type requeueLetterCommand struct {
@@ -134,7 +137,7 @@ type requeueLetterCommand struct {
 }
 
 func (c requeueLetterCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "requeued", func(tools *app.Tools, id string) error { return tools.DeadLetters().Requeue(ctx, c.Stream, id) })
+	return c.act(ctx, out, "requeued", (*operate.Desk).RequeueLetter)
 }
 
 type dropLetterCommand struct {
@@ -142,39 +145,39 @@ type dropLetterCommand struct {
 }
 
 func (c dropLetterCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "dropped", func(tools *app.Tools, id string) error { return tools.DeadLetters().Drop(ctx, c.Stream, id) })
+	return c.act(ctx, out, "dropped", (*operate.Desk).DropLetter)
 }
 
-// act does one thing to each dead letter, and writes down who did it to what: one
-// line for each that was done, at a level that every setting shows.
-func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(tools *app.Tools, id string) error) error {
+// act does one thing to each dead letter, which is written down with who did it.
+func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(desk *operate.Desk, ctx context.Context, who domain.PersonID, stream, id string) error) error {
 	who, err := nameOperator(c.Operator)
 	if err != nil {
 		return usageError{err}
 	}
-	settings, err := c.Load(config.RoleLetters)
-	if err != nil {
-		return usageError{err}
-	}
-	log := newLogger(settings)
-	tools, err := app.OpenTools(ctx, settings, log)
+	tools, err := openTools(ctx, c.Flags, config.RoleTool)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
 	var failed []error
 	for _, id := range c.IDs {
-		letter, err := tools.DeadLetters().Get(ctx, c.Stream, id)
-		if err == nil {
-			err = do(tools, id)
-		}
-		if err != nil {
+		if err := do(tools.Desk(), ctx, domain.PersonID(who), c.Stream, id); err != nil {
 			failed = append(failed, fmt.Errorf("%s %s: %w", c.Stream, id, err))
 			continue
 		}
-		log.Log(ctx, settings.LogLevel, "operator acted on a dead letter", "action", "dead letter "+done, "stream", c.Stream, "entry_id", id,
-			"command_id", letter.CommandID, "reason", letter.Reason, "by", who)
 		fmt.Fprintf(out, "%s %s: %s\n", c.Stream, id, done)
 	}
 	return errors.Join(failed...)
+}
+
+type auditLettersCommand struct {
+	config.Flags `embed:""`
+	Limit        int  `default:"50" help:"At most so many, up to 200."`
+	JSON         bool `name:"json" help:"Print one JSON document a line."`
+}
+
+func (c auditLettersCommand) Run(ctx context.Context, out io.Writer) error {
+	return listActions(ctx, out, c.Flags, c.Limit, c.JSON, func(tools *app.Tools) ([]domain.OperatorAction, error) {
+		return tools.LetterActions(ctx, c.Limit)
+	})
 }

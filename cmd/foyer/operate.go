@@ -229,19 +229,26 @@ type auditCommand struct {
 }
 
 func (c auditCommand) Run(ctx context.Context, out io.Writer) error {
-	if c.Limit < 1 || c.Limit > domain.MaxActionPage {
+	return listActions(ctx, out, c.Flags, c.Limit, c.JSON, func(tools *app.Tools) ([]domain.OperatorAction, error) {
+		return tools.Actions(ctx, domain.ShowID(c.Show), "", c.Limit)
+	})
+}
+
+// listActions prints what operators did.
+func listActions(ctx context.Context, out io.Writer, flags config.Flags, limit int, asJSON bool, list func(*app.Tools) ([]domain.OperatorAction, error)) error {
+	if limit < 1 || limit > domain.MaxActionPage {
 		return usageError{fmt.Errorf("--limit must be from 1 to %d", domain.MaxActionPage)}
 	}
-	tools, err := openTools(ctx, c.Flags, config.RoleTool)
+	tools, err := openTools(ctx, flags, config.RoleTool)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
-	actions, err := tools.Actions(ctx, domain.ShowID(c.Show), "", c.Limit)
+	actions, err := list(tools)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
+	if asJSON {
 		for _, action := range actions {
 			err = errors.Join(err, json.NewEncoder(out).Encode(action))
 		}

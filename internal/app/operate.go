@@ -13,7 +13,7 @@ import (
 // desk is where operators act. Its parts may be opened after it is made, not after it
 // is used.
 func (a *App) desk() *operate.Desk {
-	return &operate.Desk{Store: a.store, Steps: a.steps, Commands: a.sender, Notifier: a.bus, Log: a.log}
+	return &operate.Desk{Store: a.store, Steps: a.steps, Commands: a.sender, Notifier: a.bus, Letters: a.deadLetters, Log: a.log}
 }
 
 // Desk is where operators act on shows.
@@ -26,6 +26,11 @@ func (t *Tools) Actions(ctx context.Context, show domain.ShowID, before string, 
 		return nil, err
 	}
 	return t.app.store.Actions(ctx, show, before, limit)
+}
+
+// LetterActions lists what operators did to dead letters, newest first.
+func (t *Tools) LetterActions(ctx context.Context, limit int) ([]domain.OperatorAction, error) {
+	return t.app.store.ActionsOfKind(ctx, domain.LetterActions(), "", limit)
 }
 
 // Request finds a place by its request id, or by its person where the signing key is

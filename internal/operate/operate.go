@@ -47,6 +47,7 @@ type Desk struct {
 	Steps    Steps
 	Commands Commands
 	Notifier Notifier
+	Letters  Letters
 	Log      *slog.Logger
 }
 
@@ -113,7 +114,7 @@ func (d *Desk) slotFreed(ctx context.Context, show domain.ShowID) {
 func (d *Desk) end(ctx context.Context, action domain.OperatorAction, outcome any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), followUpTime)
 	defer cancel()
-	d.Log.InfoContext(ctx, "operator acted on a show", "show_id", action.ShowID, "action", action.Action, "by", action.Operator)
+	d.Log.InfoContext(ctx, "operator acted", "show_id", action.ShowID, "action", action.Action, "by", action.Operator)
 	if err := d.Store.EndAction(ctx, action.ID, encode(outcome)); err != nil {
 		d.Log.WarnContext(ctx, "what came of an action was not written down", "show_id", action.ShowID, "action", action.Action, "error", err)
 	}
