@@ -1,6 +1,10 @@
 package events
 
-import "time"
+import (
+	"time"
+
+	"foyer/domain"
+)
 
 // The groups of commands that a Consumer may take.
 const (
@@ -93,7 +97,7 @@ const (
 	// staleConsumer is how long a consumer without entries is silent before its
 	// name is removed. A living one that is merely quiet comes back by reading.
 	staleConsumer = 24 * time.Hour
-	deadRetention = 30 * 24 * time.Hour // how long dead letters are kept
-	maxDeadFields = 64                  // fields of a foreign entry that a dead letter keeps
-	maxErrorText  = 500                 // bytes of an error in a dead letter
+	deadRetention = domain.DeadLetterRetention
+	maxDeadFields = 64  // fields of a foreign entry that a dead letter keeps
+	maxErrorText  = 500 // bytes of an error in a dead letter
 )

@@ -33,6 +33,7 @@ type Store interface {
 	PendingBookings(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error)
 	Cancellations(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error)
 	WithdrawCancel(ctx context.Context, id domain.BookingID) (domain.Booking, error)
+	ForgetHandled(ctx context.Context, olderThan time.Duration, limit int) (int, error)
 	MarkRead(ctx context.Context, marks []domain.ReadMark) ([]domain.ReadPointer, error)
 }
 

@@ -25,6 +25,8 @@ type Deps struct {
 	Commands Commands
 	Notifier Notifier
 	Log      *slog.Logger
+	// Retention is how long it is remembered that a command has had its effect; 0: for ever.
+	Retention time.Duration
 }
 
 // Workers are the handlers of all commands with what runs beside them.
@@ -34,6 +36,7 @@ type Workers struct {
 	chatRead  chatRead
 	ticker    ticker
 	sweeper   sweeper
+	pruner    pruner
 }
 
 // New makes workers that tick at the interval given. Nothing runs before Run.
@@ -47,6 +50,7 @@ func New(tick time.Duration, deps Deps) *Workers {
 	w.booking.sales = newGroup[sale, struct{}](bookingGroup, w.booking.sell)
 	w.chatRead.marks = newGroup[domain.ReadMark, struct{}](chatGroup, w.chatRead.move)
 	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: w.booking, log: deps.Log}
+	w.pruner = pruner{keep: deps.Retention, store: deps.Store, log: deps.Log}
 	return w
 }
 
@@ -77,3 +81,6 @@ func (w *Workers) Tick(ctx context.Context) { w.ticker.run(ctx) }
 
 // Sweep takes up stuck bookings until ctx ends.
 func (w *Workers) Sweep(ctx context.Context) { w.sweeper.run(ctx) }
+
+// Prune forgets what is old enough until ctx ends.
+func (w *Workers) Prune(ctx context.Context) { w.pruner.run(ctx) }

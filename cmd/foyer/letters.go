@@ -14,7 +14,6 @@ import (
 	"foyer/domain"
 	"foyer/internal/app"
 	"foyer/internal/config"
-	"foyer/internal/operate"
 )
 
 // deadLettersCommand is about commands that were given up on.
@@ -137,7 +136,9 @@ type requeueLetterCommand struct {
 }
 
 func (c requeueLetterCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "requeued", (*operate.Desk).RequeueLetter)
+	return c.act(ctx, out, "requeued", func(tools *app.Tools, who domain.PersonID, id string) error {
+		return tools.Desk().RequeueLetter(ctx, who, c.Stream, id)
+	})
 }
 
 type dropLetterCommand struct {
@@ -145,11 +146,13 @@ type dropLetterCommand struct {
 }
 
 func (c dropLetterCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "dropped", (*operate.Desk).DropLetter)
+	return c.act(ctx, out, "dropped", func(tools *app.Tools, who domain.PersonID, id string) error {
+		return tools.Desk().DropLetter(ctx, who, c.Stream, id)
+	})
 }
 
 // act does one thing to each dead letter, which is written down with who did it.
-func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(desk *operate.Desk, ctx context.Context, who domain.PersonID, stream, id string) error) error {
+func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(tools *app.Tools, who domain.PersonID, id string) error) error {
 	who, err := nameOperator(c.Operator)
 	if err != nil {
 		return usageError{err}
@@ -161,7 +164,7 @@ func (c actArguments) act(ctx context.Context, out io.Writer, done string, do fu
 	defer tools.Close()
 	var failed []error
 	for _, id := range c.IDs {
-		if err := do(tools.Desk(), ctx, domain.PersonID(who), c.Stream, id); err != nil {
+		if err := do(tools, domain.PersonID(who), id); err != nil {
 			failed = append(failed, fmt.Errorf("%s %s: %w", c.Stream, id, err))
 			continue
 		}

@@ -171,7 +171,7 @@ func baseURL(address net.Addr) string {
 // check that it is reading.
 func (a *App) newWorkers() (part func(context.Context) error, check func() bool, err error) {
 	w := workers.New(a.config.Tick, workers.Deps{
-		Steps: a.steps, Store: a.store, Commands: a.sender, Notifier: a.bus, Log: a.log,
+		Steps: a.steps, Store: a.store, Commands: a.sender, Notifier: a.bus, Log: a.log, Retention: a.config.CommandRetention,
 	})
 	consumer, err := a.newConsumer(w.Handlers())
 	if err != nil {
@@ -197,6 +197,7 @@ func (a *App) work(ctx context.Context, w *workers.Workers, consumer *events.Con
 	beside.Go(func() { w.Serve(serving) })
 	beside.Go(func() { w.Tick(ctx) })
 	beside.Go(func() { w.Sweep(ctx) })
+	beside.Go(func() { w.Prune(ctx) })
 	beside.Go(func() { a.rebuilder().Watch(ctx) })
 	beside.Go(func() { a.desk().Watch(ctx) })
 	var metricsErr error

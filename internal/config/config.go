@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"foyer/domain"
 )
 
 // Role is what a process does; it decides which settings it needs.
@@ -46,6 +48,7 @@ type Flags struct {
 	Consumers        string `env:"FOYER_CONSUMERS" default:"1" help:"Readers per consumer group in a worker process."`
 	Groups           string `env:"FOYER_GROUPS" default:"admission,booking,chat" help:"Which groups a worker process reads."`
 	ReclaimIdle      string `env:"FOYER_RECLAIM_IDLE" default:"30s" help:"Silence after which a worker's commands are given to others; the same for every worker. A handler may take longer: a living worker is not silent."`
+	CommandRetention string `env:"FOYER_COMMAND_RETENTION" default:"2160h" help:"How long a worker remembers that a command has had its effect; 744h at least, since dead letters can be requeued for 720h."`
 	NotifyPartitions string `env:"FOYER_NOTIFY_PARTITIONS" default:"1" help:"Pub/Sub partitions; the same for every process."`
 	MaxActiveLimit   string `env:"FOYER_MAX_ACTIVE_LIMIT" default:"1000000" help:"The most that any show's maxActive may be set to."`
 	RateLimit        string `env:"FOYER_RATE_LIMIT" default:"1000000" help:"The most that any show's ratePerMinute may be set to."`
@@ -83,6 +86,7 @@ type Config struct {
 	Consumers        int
 	Groups           []string
 	ReclaimIdle      time.Duration
+	CommandRetention time.Duration
 	NotifyPartitions int
 	MaxActiveLimit   int
 	RateLimit        int
@@ -111,6 +115,7 @@ func (f Flags) Load(role Role) (Config, error) {
 		Consumers:        count(&p, "FOYER_CONSUMERS", or(f.Consumers, "1"), MaxConsumers),
 		Groups:           groups(&p, or(f.Groups, strings.Join(knownGroups, ","))),
 		ReclaimIdle:      interval(&p, "FOYER_RECLAIM_IDLE", or(f.ReclaimIdle, "30s"), MinReclaim, MaxReclaim),
+		CommandRetention: interval(&p, "FOYER_COMMAND_RETENTION", or(f.CommandRetention, "2160h"), domain.MinCommandRetention, domain.MaxCommandRetention),
 		NotifyPartitions: count(&p, "FOYER_NOTIFY_PARTITIONS", or(f.NotifyPartitions, "1"), MaxPartitions),
 		MaxActiveLimit:   count(&p, "FOYER_MAX_ACTIVE_LIMIT", or(f.MaxActiveLimit, "1000000"), MaxLimit),
 		RateLimit:        count(&p, "FOYER_RATE_LIMIT", or(f.RateLimit, "1000000"), MaxLimit),

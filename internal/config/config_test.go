@@ -24,13 +24,13 @@ func TestEveryProblemIsReportedAtOnceWithoutSecrets(t *testing.T) {
 	_, err := Flags{
 		HTTPAddr: "nowhere", RedisURL: "http://:hunter2@h", DatabaseURL: "mysql://u:hunter2@h", SigningKey: "hunter2",
 		AllowedOrigins: "https://a.example/path", Tick: "-1s", Consumers: "0", NotifyPartitions: "many",
-		LogLevel: "loud", LogFormat: "xml", Groups: "booking,tea", MetricsAddr: "h:99999",
+		LogLevel: "loud", LogFormat: "xml", Groups: "booking,tea", MetricsAddr: "h:99999", CommandRetention: "720h",
 	}.Load(RoleAPI)
 	require.Error(t, err)
 	for _, variable := range []string{
 		"FOYER_HTTP_ADDR", "FOYER_METRICS_ADDR", "FOYER_REDIS_URL", "FOYER_DATABASE_URL", "FOYER_SIGNING_KEY",
 		"FOYER_ALLOWED_ORIGINS", "FOYER_TICK", "FOYER_CONSUMERS", "FOYER_NOTIFY_PARTITIONS", "FOYER_LOG_LEVEL",
-		"FOYER_LOG_FORMAT", "FOYER_GROUPS", "FOYER_JWT_SECRET",
+		"FOYER_LOG_FORMAT", "FOYER_GROUPS", "FOYER_JWT_SECRET", "FOYER_COMMAND_RETENTION",
 	} {
 		require.Contains(t, err.Error(), variable)
 	}

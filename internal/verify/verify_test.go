@@ -268,6 +268,35 @@ func TestACancellationUnderWayIsExplained(t *testing.T) {
 	require.Contains(t, report.Notes[0], "booking booking-ann was asked to be cancelled")
 }
 
+// Commands are forgotten when they are old enough; what is younger must have its own, and
+// what is left of old ones must still be right.
+func TestOldCommandsMayBeForgotten(t *testing.T) {
+	t.Parallel()
+	made := time.Now().Add(-2 * domain.MinCommandRetention)
+	late := made.Add(domain.MinCommandRetention + time.Hour)
+	ledger := store.Ledger{Show: domain.Show{ID: "s"}, Bookings: map[domain.BookingID]store.LedgerBooking{}}
+	add := func(id domain.BookingID, b domain.Booking) {
+		b.BookingID, b.CommandID, b.CreatedAt, b.DecidedAt = id, domain.CommandID("of-"+id), made, &made
+		ledger.Bookings[id] = store.LedgerBooking{Booking: b, Age: time.Since(made)}
+	}
+	add("old", domain.Booking{Status: domain.BookingConfirmed})
+	add("given back", domain.Booking{Status: domain.BookingCancelled, CancelledAt: &made})
+	add("given back late", domain.Booking{Status: domain.BookingCancelled, CancelledAt: &late})
+	add("by another", domain.Booking{Status: domain.BookingConfirmed})
+	add("not cancelled", domain.Booking{Status: domain.BookingConfirmed})
+	ledger.Handled = []store.HandledCommand{
+		{CommandID: "c", Kind: "book", BookingID: "by another", Outcome: domain.BookingConfirmed},
+		{CommandID: "d", Kind: "cancel", BookingID: "not cancelled", Outcome: domain.BookingCancelled},
+	}
+	facts := verify.Facts{SQL: ledger}
+	var told []string
+	for _, f := range facts.Findings() {
+		require.Equal(t, "one command a booking", f.Check)
+		told = append(told, f.Subject)
+	}
+	require.Equal(t, []string{"by another", "given back late", "not cancelled"}, told)
+}
+
 // A show that Redis lost is told as such and is not restored by being looked at.
 func TestVerifyingRestoresNothing(t *testing.T) {
 	t.Parallel()
