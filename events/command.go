@@ -196,22 +196,25 @@ func (c MarkRead) fields() map[string]string {
 }
 
 // readMark reads a flat entry. Without upTo the member has seen all there is.
-func readMark(fields map[string]string) (MarkRead, error) {
-	mark := MarkRead{domain.ReadMark{
-		RoomID:   domain.RoomID(fields[fieldRoom]),
-		PersonID: domain.PersonID(fields[fieldPerson]),
-		UpTo:     math.MaxInt64,
-	}}
-	for field, into := range map[string]*int64{fieldUpTo: &mark.UpTo, fieldEpoch: &mark.Epoch} {
-		text, ok := fields[field]
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return MarkRead{}, fmt.Errorf("%s is not a whole number", field)
-		}
-		*into = n
+func readMark(f fields) (MarkRead, error) {
+	upTo, err1 := wholeNumber(f, fieldUpTo, math.MaxInt64)
+	epoch, err2 := wholeNumber(f, fieldEpoch, 0)
+	return MarkRead{domain.ReadMark{
+		RoomID:   domain.RoomID(f.Get(fieldRoom)),
+		PersonID: domain.PersonID(f.Get(fieldPerson)),
+		UpTo:     upTo,
+		Epoch:    epoch,
+	}}, errors.Join(err1, err2)
+}
+
+func wholeNumber(f fields, name string, otherwise int64) (int64, error) {
+	text, ok := f.find(name)
+	if !ok {
+		return otherwise, nil
 	}
-	return mark, nil
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a whole number", name)
+	}
+	return n, nil
 }

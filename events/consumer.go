@@ -20,7 +20,7 @@ import (
 // Roles of the clients that a Consumer asks for. Each call must make a client of
 // its own: a blocked read holds its connection, and must not keep others from one.
 const (
-	RoleReader   = "reader"   // one per consumer; best with ContextTimeoutEnabled and MaxRetries -1
+	RoleReader   = "reader"   // one per consumer; best with ContextTimeoutEnabled, MaxRetries -1 and a ReadTimeout longer than Block
 	RoleCommands = "commands" // one per process, for all that does not block
 )
 
@@ -122,19 +122,17 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make router: %w", err)
 	}
-	router.AddMiddleware(record)
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, g := range c.groups {
-		handle := c.traced(g, run)
 		for n := range c.cfg.Consumers {
 			readers := c.cfg.Redis(RoleReader)
 			clients = append(clients, readers)
 			s := &subscriber{
 				group: g, timing: c.cfg.Timing, readers: readers, commands: clients[0],
-				log: c.cfg.Log, metrics: c.metrics, prepare: c.handlers.prepare(g), dying: c.handlers.dying(g),
+				log: c.cfg.Log, metrics: c.metrics, prepare: c.prepare(g), dying: c.handlers.dying(g),
 			}
 			router.AddConsumerHandler(g.name+"-"+strconv.Itoa(n), g.stream, s, handle)
 		}

@@ -72,17 +72,17 @@ func (s *subscription) bury(ctx context.Context, e *entry) (again bool) {
 		s.log.WarnContext(ctx, "telling of a dead command failed", "command_id", e.commandID(), "entry_id", e.id, "error", err)
 		return true
 	}
-	fields := []any{s.group, s.consumer, e.id,
+	letter := []any{s.group, s.consumer, e.id,
 		deadOrigin, e.id, deadReason, e.reason, deadDeliveries, e.attempt, deadFirstError, e.firstErr, deadLastError, e.lastErr}
 	kept := 0
-	for name, value := range e.fields {
-		if kept++; kept > maxDeadFields || strings.HasPrefix(name, deadPrefix) {
+	for _, f := range e.fields {
+		if kept++; kept > maxDeadFields || strings.HasPrefix(f.name, deadPrefix) {
 			continue
 		}
-		fields = append(fields, name, value)
+		letter = append(letter, f.name, f.value)
 	}
 	keys := []string{s.stream, deadStream(s.commands, s.stream)}
-	result, err := buryScript.Run(context.WithoutCancel(ctx), s.commands, keys, fields...).Int()
+	result, err := buryScript.Run(context.WithoutCancel(ctx), s.commands, keys, letter...).Int()
 	if err != nil {
 		e.failures++
 		s.log.WarnContext(ctx, "making a dead letter failed, trying again", "command_id", e.commandID(), "entry_id", e.id, "error", err)
@@ -107,9 +107,7 @@ func (s *subscription) tell(ctx context.Context, e *entry) error {
 	}
 	telling, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.limits.Timeout, errHandlerTimeout)
 	defer cancel()
-	deadline, _ := telling.Deadline()
-	msg, _ := newReceipt(telling, deadline, e)
-	err := guard(func() error { return s.dying(telling, msg, e.reason) })
+	err := guard(func() error { return s.dying(telling, e.delivery(), e.fields, e.reason) })
 	if err == nil {
 		e.told = true
 		return nil

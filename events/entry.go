@@ -1,15 +1,12 @@
 package events
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/ThreeDotsLabs/watermill/message"
 
 	"foyer/domain"
 )
@@ -18,7 +15,8 @@ import (
 // acknowledged, buried, lost to another consumer or handed back.
 type entry struct {
 	id       string
-	fields   map[string]any
+	fields   fields
+	in       *lane  // where it has a place; nil when it has none
 	failures int    // in a row, here; sets the delay
 	reason   string // why it is given up; empty while it is not
 	told     bool   // nobody is left to be told of its death
@@ -32,40 +30,54 @@ type entry struct {
 	attempt int  // deliveries, this one included
 	started bool // a handler has been given it in this attempt
 	since   time.Time
-	cancel  context.CancelCauseFunc // of the running handler; nil when none runs
+	running *receipt // of the running handler; nil when none runs
 	lost    bool
 	left    bool // nobody works on it any more, and it is not done
 }
 
-func (e *entry) begin(cancel context.CancelCauseFunc) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.started, e.since, e.cancel = true, time.Now(), cancel
+// depart gives the entry's place back. Only who works on the entry may.
+func (e *entry) depart() {
+	if e.in != nil {
+		e.in.leave(1)
+		e.in = nil
+	}
 }
 
-func (e *entry) end() {
+func (e *entry) begin(r *receipt, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.cancel = nil
+	e.started, e.since, e.running = true, now, r
+}
+
+// end notes that the handler has returned, and reports whether the entry has
+// become another consumer's.
+func (e *entry) end() (lost bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = nil
+	return e.lost
 }
 
 // interrupt ends the running handler's context. lost says that the entry has
 // become another consumer's.
 func (e *entry) interrupt(cause error, lost bool) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	running := e.running
 	e.lost = e.lost || lost
-	if e.cancel != nil {
-		e.cancel(cause)
+	e.mu.Unlock()
+	if running != nil {
+		running.end(cause)
 	}
 }
 
-func (e *entry) isLost() bool {
+// overdue reports whether a handler has been running for longer than it may.
+func (e *entry) overdue(now time.Time, timeout time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.lost
+	return e.running != nil && now.Sub(e.since) >= timeout
 }
 
+// leave notes that nobody works on the entry any more though it is not done.
 func (e *entry) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,14 +88,6 @@ func (e *entry) isLeft() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.left
-}
-
-// stuck reports whether a handler has ignored the end of its context for so long
-// that somebody else should try.
-func (e *entry) stuck(timeout time.Duration) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.cancel != nil && time.Since(e.since) > immortal*timeout
 }
 
 // deliveries is the count that an entry is handed back with: an attempt that
@@ -120,17 +124,12 @@ func (e *entry) failed(err error, again bool) {
 	}
 }
 
-func (e *entry) field(name string) string {
-	text, _ := e.fields[name].(string)
-	return text
-}
+// commandID names the command in logs.
+func (e *entry) commandID() domain.CommandID { return commandID(e.id, e.fields) }
 
-// commandID names the command in logs; an entry without one is named by its place.
-func (e *entry) commandID() string {
-	if id := e.field(fieldID); id != "" {
-		return id
-	}
-	return e.id
+// delivery is what a handler is told of the attempt that is about to begin.
+func (e *entry) delivery() Delivery {
+	return Delivery{CommandID: e.commandID(), EntryID: e.id, Attempt: e.attempt, At: madeAt(e.fields)}
 }
 
 // ledger is what one consumer owns right now. An entry in it is never started a
@@ -140,15 +139,18 @@ type ledger struct {
 	entries map[string]*entry
 }
 
-// add reports whether the entry was not owned yet.
-func (l *ledger) add(e *entry) bool {
+// add returns those of the entries that were not owned yet, in their place.
+func (l *ledger) add(entries []*entry) []*entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.entries[e.id]; ok {
-		return false
+	added := entries[:0]
+	for _, e := range entries {
+		if _, ok := l.entries[e.id]; !ok {
+			l.entries[e.id] = e
+			added = append(added, e)
+		}
 	}
-	l.entries[e.id] = e
-	return true
+	return added
 }
 
 func (l *ledger) has(id string) bool {
@@ -176,51 +178,12 @@ func (l *ledger) all() []*entry {
 	return all
 }
 
-// receipt is a message's context and travels in it: what the handler is told, what
-// runs it, and what became of it, because a Nack carries no error.
-type receipt struct {
-	context.Context           //nolint:containedctx // it is one
-	deadline        time.Time // by which somebody cancels it
-	delivery        Delivery
-	run             func(context.Context) error
-	err             error
-}
-
-type receiptKey struct{}
-
-// Value implements context.Context.
-func (r *receipt) Value(key any) any {
-	if key == (receiptKey{}) {
-		return r
-	}
-	return r.Context.Value(key)
-}
-
-// Deadline implements context.Context, for clients that bound their waiting by it.
-func (r *receipt) Deadline() (time.Time, bool) { return r.deadline, true }
-
-// newReceipt makes a message of an entry, in a context that it is run in.
-func newReceipt(ctx context.Context, deadline time.Time, e *entry) (*message.Message, *receipt) {
-	msg := newMessage(e.id, e.fields)
-	r := &receipt{Context: ctx, deadline: deadline, delivery: Delivery{
-		CommandID: domain.CommandID(msg.UUID), EntryID: e.id, Attempt: e.attempt, At: madeAt(msg),
-	}}
-	msg.SetContext(r)
-	return msg, r
-}
-
-func receiptOf(msg *message.Message) *receipt {
-	r, _ := msg.Context().Value(receiptKey{}).(*receipt)
-	return r
-}
-
 // Why an attempt or its context ended.
 var (
 	errHandlerTimeout = errors.New("handler timeout")
 	errLostOwnership  = errors.New("another worker took the command over")
 	errStopping       = errors.New("worker is stopping")
 	errGone           = errors.New("handler did not return before the worker stopped")
-	errNacked         = errors.New("handler refused the command")
 	errCrashed        = errors.New("a worker ended while running it")
 )
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"foyer/domain"
 )
 
 // Fields of a command's stream entry. payload is the command as JSON; a read
@@ -43,26 +45,61 @@ func (entryMarshaller) Marshal(stream string, msg *message.Message) (map[string]
 	return entry, nil
 }
 
-// newMessage reads an entry back as a message: all fields but the payload are
-// its metadata. It never fails, so that no entry can end a subscription; what is
-// wrong with an entry is found when its command is decoded.
-func newMessage(entryID string, fields map[string]any) *message.Message {
-	msg := message.NewMessage(entryID, nil)
-	for name, value := range fields {
+// fields are an entry's, in their order. They are few, and few are looked for: a
+// map of them would cost more than all else that is done with an entry.
+type fields []field
+
+type field struct{ name, value string }
+
+// fieldsOf takes the fields of an entry that the client library has read.
+func fieldsOf(values map[string]any) fields {
+	all := make(fields, 0, len(values))
+	for name, value := range values {
 		text, ok := value.(string)
 		if !ok {
 			text = fmt.Sprint(value)
 		}
-		if name == fieldPayload {
-			msg.Payload = message.Payload(text)
-			continue
+		all = append(all, field{name, text})
+	}
+	return all
+}
+
+// find returns a field's value; of several by one name, the last.
+func (f fields) find(name string) (value string, ok bool) {
+	for i := len(f) - 1; i >= 0; i-- {
+		if f[i].name == name {
+			return f[i].value, true
 		}
-		msg.Metadata[name] = text
 	}
-	if id := msg.Metadata[fieldID]; id != "" {
-		msg.UUID = id // an entry from elsewhere may have none; its place on the stream is as unique
+	return "", false
+}
+
+// Get returns a field's value, or nothing. With Set and Keys it is a carrier of a
+// caller's trace.
+func (f fields) Get(name string) string {
+	value, _ := f.find(name)
+	return value
+}
+
+// Set implements propagation.TextMapCarrier, of which entries are only read.
+func (fields) Set(string, string) {}
+
+// Keys implements propagation.TextMapCarrier.
+func (f fields) Keys() []string {
+	names := make([]string, len(f))
+	for i := range f {
+		names[i] = f[i].name
 	}
-	return msg
+	return names
+}
+
+// commandID is the id of the command in an entry. An entry from elsewhere may have
+// none; its place on the stream is as unique.
+func commandID(entryID string, f fields) domain.CommandID {
+	if id := f.Get(fieldID); id != "" {
+		return domain.CommandID(id)
+	}
+	return domain.CommandID(entryID)
 }
 
 // decode reads a command's payload and checks that it is whole.
@@ -81,8 +118,8 @@ func decode[C interface{ check() error }](payload []byte) (C, error) {
 }
 
 // madeAt is when a command was made, or zero when the entry does not say.
-func madeAt(msg *message.Message) time.Time {
-	text := msg.Metadata.Get(fieldAt)
+func madeAt(f fields) time.Time {
+	text := f.Get(fieldAt)
 	if text == "" {
 		return time.Time{}
 	}

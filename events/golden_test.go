@@ -64,26 +64,26 @@ func TestCommandsOnTheWire(t *testing.T) {
 	readBack(t, "admit_show_freed", freed)
 	readBack(t, "book_seats", book)
 	readBack(t, "cancel_booking", cancel)
-	got, err := readMark(messageOf(t, "mark_read").Metadata)
+	got, err := readMark(readEntry(t, "mark_read"))
 	require.NoError(t, err)
 	require.Equal(t, mark, got)
 }
 
-func messageOf(t *testing.T, name string) *message.Message {
+func readEntry(t *testing.T, name string) fields {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	require.NoError(t, err)
-	var fields map[string]any
-	require.NoError(t, json.Unmarshal(raw, &fields))
-	return newMessage("1-1", fields)
+	var values map[string]any
+	require.NoError(t, json.Unmarshal(raw, &values))
+	return fieldsOf(values)
 }
 
 func readBack[C interface{ check() error }](t *testing.T, name string, want C) {
 	t.Helper()
-	msg := messageOf(t, name)
-	require.Equal(t, "command-1", msg.UUID)
-	require.Equal(t, time.Date(2026, 5, 1, 18, 30, 0, 0, time.UTC), madeAt(msg))
-	got, err := decode[C](msg.Payload)
+	entry := readEntry(t, name)
+	require.Equal(t, domain.CommandID("command-1"), commandID("1-1", entry))
+	require.Equal(t, time.Date(2026, 5, 1, 18, 30, 0, 0, time.UTC), madeAt(entry))
+	got, err := decode[C]([]byte(entry.Get(fieldPayload)))
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -129,11 +129,11 @@ func TestNotificationsOnTheWire(t *testing.T) {
 // means that all has been seen.
 func TestForeignReadEventMarksAll(t *testing.T) {
 	t.Parallel()
-	mark, err := readMark(map[string]string{"roomNo": "room-1", "publicUuid": "ann"})
+	mark, err := readMark(fields{{"roomNo", "room-1"}, {"publicUuid", "ann"}})
 	require.NoError(t, err)
 	require.Equal(t, domain.RoomID("room-1"), mark.RoomID)
 	require.Equal(t, int64(1)<<62, mark.UpTo&(1<<62))
-	_, err = readMark(map[string]string{"roomNo": "room-1", "publicUuid": "ann", "upTo": "seven"})
+	_, err = readMark(fields{{"roomNo", "room-1"}, {"publicUuid", "ann"}, {"upTo", "seven"}})
 	require.Error(t, err)
 	require.Error(t, MarkRead{}.check())
 }

@@ -14,6 +14,7 @@ type metrics struct {
 	retried    *prometheus.CounterVec
 	reclaimed  *prometheus.CounterVec
 	lost       *prometheus.CounterVec
+	absorbed   *prometheus.CounterVec
 	recreated  *prometheus.CounterVec
 	readErrors *prometheus.CounterVec
 	dead       *prometheus.CounterVec // and by reason
@@ -27,8 +28,9 @@ type metrics struct {
 	oldestPending     *prometheus.GaugeVec
 	oldestUndelivered *prometheus.GaugeVec
 
-	handled  *prometheus.HistogramVec
-	ackBatch *prometheus.HistogramVec
+	handled   *prometheus.HistogramVec
+	readBatch *prometheus.HistogramVec
+	ackBatch  *prometheus.HistogramVec
 }
 
 // newMetrics makes the collectors and registers them where there is a registry.
@@ -41,6 +43,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		retried:    r.counter("retried_total", "Further attempts after a failure."),
 		reclaimed:  r.counter("reclaimed_total", "Entries taken over from a silent consumer."),
 		lost:       r.counter("lost_total", "Entries that another consumer took over while they ran here."),
+		absorbed:   r.counter("duplicates_absorbed_total", "Deliveries of commands that had been done before."),
 		recreated:  r.counter("group_recreated_total", "Consumer groups that had vanished and were made again."),
 		readErrors: r.counter("read_errors_total", "Reads that failed."),
 		dead:       r.counter("dead_total", "Entries that became dead letters.", "reason"),
@@ -53,8 +56,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		oldestPending:     r.gauge("oldest_pending_seconds", "Age of the oldest entry delivered and not acknowledged."),
 		oldestUndelivered: r.gauge("oldest_undelivered_seconds", "Age of the oldest entry not yet delivered."),
 
-		handled:  r.histogram("handler_seconds", "Time in a handler.", prometheus.ExponentialBuckets(0.0005, 2.5, 12)),
-		ackBatch: r.histogram("ack_batch_size", "Entries of one acknowledgement.", prometheus.ExponentialBuckets(1, 2, 8)),
+		handled:   r.histogram("handler_seconds", "Time in a handler.", prometheus.ExponentialBuckets(0.0005, 2.5, 12)),
+		readBatch: r.histogram("read_batch_size", "Entries of one read that brought any.", prometheus.ExponentialBuckets(1, 2, 8)),
+		ackBatch:  r.histogram("ack_batch_size", "Entries of one acknowledgement.", prometheus.ExponentialBuckets(1, 2, 8)),
 	}
 	return m, r.err
 }
@@ -62,9 +66,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 // streamMetrics are the metrics of one stream that every command moves, found once
 // rather than for each.
 type streamMetrics struct {
-	read, acked       prometheus.Counter
-	inFlight          prometheus.Gauge
-	handled, ackBatch prometheus.Observer
+	read, acked, absorbed        prometheus.Counter
+	inFlight                     prometheus.Gauge
+	handled, readBatch, ackBatch prometheus.Observer
+}
+
+func (c streamMetrics) acknowledged(batch []*entry) {
+	c.acked.Add(float64(len(batch)))
+	c.ackBatch.Observe(float64(len(batch)))
 }
 
 func (m *metrics) of(stream string) streamMetrics {
@@ -73,8 +82,8 @@ func (m *metrics) of(stream string) streamMetrics {
 	}
 	return streamMetrics{
 		read: m.read.WithLabelValues(stream), acked: m.acked.WithLabelValues(stream),
-		inFlight: m.inFlight.WithLabelValues(stream),
-		handled:  m.handled.WithLabelValues(stream), ackBatch: m.ackBatch.WithLabelValues(stream),
+		absorbed: m.absorbed.WithLabelValues(stream), inFlight: m.inFlight.WithLabelValues(stream),
+		handled: m.handled.WithLabelValues(stream), readBatch: m.readBatch.WithLabelValues(stream), ackBatch: m.ackBatch.WithLabelValues(stream),
 	}
 }
 

@@ -11,50 +11,61 @@ import (
 	"foyer/domain"
 )
 
-// acknowledge writes acknowledgements in batches until its channel is closed.
+// acknowledge writes acknowledgements in batches until there will be no more.
 // When ctx ends it gives up on a Redis that does not answer.
 func (s *subscription) acknowledge(ctx context.Context) {
-	for e := range s.acks {
-		batch := s.collect(e)
-		ids := make([]string, len(batch))
-		for i, e := range batch {
-			ids[i] = e.id
-		}
-		for n := 1; ; n++ {
-			err := s.commands.XAck(ctx, s.stream, s.group, ids...).Err()
-			if err == nil {
+	for done := s.roster.collect(); len(done) > 0; done = s.roster.collect() {
+		for batch := range slices.Chunk(done, ackBatch) {
+			if s.writeAcks(ctx, batch) {
 				s.owned.remove(batch...)
-				s.counts.acked.Add(float64(len(ids)))
-				s.counts.ackBatch.Observe(float64(len(ids)))
-				break
-			}
-			if n == 1 {
-				s.log.WarnContext(ctx, "acknowledging failed, trying again", "error", err)
-			}
-			if pause(ctx, min(backoff(errorPause, n), maxErrPause)) != nil {
-				break // the entries come back to somebody
+			} // otherwise they come back to somebody
+			for _, e := range batch {
+				e.depart()
 			}
 		}
 	}
 }
 
-// collect adds to an entry what else is done within a moment.
-func (s *subscription) collect(first *entry) []*entry {
-	batch := []*entry{first}
-	timer := time.NewTimer(ackWait)
-	defer timer.Stop()
-	for len(batch) < ackBatch {
-		select {
-		case e, ok := <-s.acks:
-			if !ok {
-				return batch
-			}
-			batch = append(batch, e)
-		case <-timer.C:
-			return batch
+func (s *subscription) writeAcks(ctx context.Context, batch []*entry) (written bool) {
+	args := make([]any, 3, 3+len(batch))
+	args[0], args[1], args[2] = "xack", s.stream, s.group
+	for _, e := range batch {
+		args = append(args, e.id)
+	}
+	for n := 1; ; n++ {
+		err := s.commands.Do(ctx, args...).Err()
+		if err == nil {
+			s.counts.acknowledged(batch)
+			return true
+		}
+		if n == 1 {
+			s.log.WarnContext(ctx, "acknowledging failed, trying again", "error", err)
+		}
+		if pause(ctx, min(backoff(errorPause, n), maxErrPause)) != nil {
+			return false
 		}
 	}
-	return batch
+}
+
+// watch ends the contexts of handlers that have run for as long as they may. It
+// looks now and then: a timer for each of thousands would cost more than most of
+// them do. So such an end may be late by an eighth of the timeout.
+func (s *subscription) watch(ctx context.Context) {
+	tick := time.NewTicker(max(s.limits.Timeout/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		for _, e := range s.owned.all() {
+			if e.overdue(now, s.limits.Timeout) {
+				e.interrupt(errHandlerTimeout, false)
+			}
+		}
+	}
 }
 
 // renew keeps what is owned from being taken, whether it runs, waits for another
@@ -68,7 +79,9 @@ func (s *subscription) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		living := slices.DeleteFunc(s.owned.all(), func(e *entry) bool { return e.stuck(s.limits.Timeout) })
+		now := time.Now()
+		// A handler that ignores the end of its context is left to somebody else.
+		living := slices.DeleteFunc(s.owned.all(), func(e *entry) bool { return e.overdue(now, immortal*s.limits.Timeout) })
 		for batch := range slices.Chunk(living, ownBatch) {
 			s.renewBatch(ctx, batch)
 		}

@@ -42,18 +42,17 @@ func (s *subscription) read(ctx context.Context) {
 	failures := 0
 	for places := s.reserve(ctx); places > 0; places = s.reserve(ctx) {
 		entries, err := s.readOnce(context.WithoutCancel(ctx), places)
-		for range places - len(entries) {
-			s.fresh.leave()
-		}
+		s.fresh.leave(places - len(entries))
 		if err != nil {
 			failures++
 			s.recover(ctx, err, failures)
 			continue
 		}
 		failures = 0
-		s.counts.read.Add(float64(len(entries)))
-		for _, m := range entries {
-			s.accept(ctx, m, 1, s.fresh)
+		if len(entries) > 0 {
+			s.counts.read.Add(float64(len(entries)))
+			s.counts.readBatch.Observe(float64(len(entries)))
+			s.accept(ctx, entries, s.fresh)
 		}
 	}
 }
@@ -62,79 +61,51 @@ func (s *subscription) read(ctx context.Context) {
 // While most places are taken it waits a moment for more to come free, so that a
 // busy consumer reads many entries a command rather than one by one.
 func (s *subscription) reserve(ctx context.Context) int {
-	if ctx.Err() != nil || !s.fresh.enter(ctx) {
+	if ctx.Err() != nil {
 		return 0
 	}
-	places := 1 + s.reserveMore(1)
-	if places < min(cap(s.fresh)/4, maxRead/2) {
+	places := s.fresh.enter(ctx, maxRead)
+	if places > 0 && places < min(s.fresh.size/4, maxRead/2) {
 		if pause(ctx, readWait) != nil {
 			return 0
 		}
-		places += s.reserveMore(places)
+		places += s.fresh.take(maxRead - places)
 	}
 	return places
 }
 
-func (s *subscription) reserveMore(have int) (more int) {
-	for have+more < maxRead && s.fresh.tryEnter() {
-		more++
+// accept begins to work on delivered entries, each with a place in a lane.
+func (s *subscription) accept(ctx context.Context, entries []*entry, in *lane) {
+	work := entries[:0]
+	for _, e := range entries {
+		if e.fields.Get(fieldType) == typeReclaim {
+			in.leave(1)
+			s.heed(ctx, e)
+			continue
+		}
+		if e.attempt > s.limits.Deliveries {
+			e.reason = DeadExhausted
+			e.firstErr, e.lastErr = errCrashed.Error(), errCrashed.Error()
+			e.told = e.attempt > 2*s.limits.Deliveries // telling of it may be what ends the process
+		}
+		work = append(work, e)
 	}
-	return more
-}
-
-func (s *subscription) readOnce(ctx context.Context, places int) ([]redis.XMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timing.Block+readGrace)
-	defer cancel()
-	streams, err := s.readers.XReadGroup(ctx, &redis.XReadGroupArgs{
-		Group: s.group, Consumer: s.consumer, Streams: []string{s.stream, ">"}, Count: int64(places), Block: s.timing.Block,
-	}).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read: %w", err)
-	}
-	if len(streams) == 0 {
-		return nil, nil
-	}
-	return streams[0].Messages, nil
-}
-
-// accept starts work on a delivered entry, in a lane that it has a token of.
-func (s *subscription) accept(ctx context.Context, m redis.XMessage, attempt int, in lane) {
-	e := &entry{id: m.ID, fields: m.Values, attempt: attempt}
-	if e.field(fieldType) == typeReclaim {
-		in.leave()
-		s.heed(ctx, e)
-		return
-	}
-	if attempt > s.limits.Deliveries {
-		e.reason = DeadExhausted
-		e.firstErr, e.lastErr = errCrashed.Error(), errCrashed.Error()
-		e.told = attempt > 2*s.limits.Deliveries // telling of it may be what ends the process
-	}
-	s.take(ctx, e, in)
+	s.take(ctx, work, in)
 }
 
 // heed sweeps because another consumer has handed entries back. While stopping
 // it leaves that to the next.
 func (s *subscription) heed(ctx context.Context, e *entry) {
-	if !s.owned.add(e) {
+	if len(s.owned.add([]*entry{e})) == 0 {
 		return
 	}
 	if ctx.Err() != nil {
 		e.leave()
 		return
 	}
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
-	select {
-	case s.acks <- e:
-	case <-ctx.Done():
-		e.leave()
-	}
+	put(s.nudge)
+	s.roster.begin(1)
+	s.roster.finish(e)
 }
 
 // recover deals with a failed read: it makes a vanished group again, says so
@@ -238,7 +209,7 @@ func jitter(d time.Duration) time.Duration {
 // stopped. It reports true when it stopped for want of places.
 func (s *subscription) sweepOnce(ctx context.Context) (more bool, err error) {
 	for ctx.Err() == nil {
-		places := cap(s.reclaimed) - len(s.reclaimed) // only this goroutine enters
+		places := s.reclaimed.free() // only this goroutine enters
 		if places == 0 {
 			return true, nil
 		}
@@ -293,31 +264,33 @@ func (s *subscription) reclaim(ctx context.Context, page []redis.XPendingExt, pl
 		return 0, fmt.Errorf("claim abandoned entries: %w", err)
 	}
 	s.metrics.reclaimed.WithLabelValues(s.stream).Add(float64(len(taken)))
-	for _, one := range taken {
-		m, deliveries, err := claimed(one)
-		if err != nil {
+	entries := make([]*entry, len(taken))
+	for i, one := range taken {
+		if entries[i], err = claimed(one); err != nil {
 			return 0, err
 		}
-		_ = s.reclaimed.tryEnter() // there is a place; see above
-		s.accept(ctx, m, deliveries, s.reclaimed)
 	}
+	s.reclaimed.take(len(entries)) // there are as many; see above
+	s.accept(ctx, entries, s.reclaimed)
 	return seen, nil
 }
 
 // claimed reads one entry of what claim.lua returns.
-func claimed(one any) (m redis.XMessage, deliveries int, err error) {
+func claimed(one any) (*entry, error) {
 	parts, _ := one.([]any)
 	if len(parts) != 3 {
-		return m, 0, fmt.Errorf("claim abandoned entries: unexpected answer %T", one)
+		return nil, fmt.Errorf("claim abandoned entries: unexpected answer %T", one)
 	}
 	id, _ := parts[0].(string)
 	count, _ := parts[1].(int64)
-	fields, _ := parts[2].([]any)
-	m = redis.XMessage{ID: id, Values: make(map[string]any, len(fields)/2)}
-	for pair := range slices.Chunk(fields, 2) {
-		if name, ok := pair[0].(string); ok && len(pair) == 2 {
-			m.Values[name] = pair[1]
+	texts, _ := parts[2].([]any)
+	e := &entry{id: id, attempt: int(count)}
+	for pair := range slices.Chunk(texts, 2) {
+		name, _ := pair[0].(string)
+		value, ok := pair[len(pair)-1].(string)
+		if ok && len(pair) == 2 {
+			e.fields = append(e.fields, field{name, value})
 		}
 	}
-	return m, int(count), nil
+	return e, nil
 }

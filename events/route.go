@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/message"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -34,29 +33,28 @@ func (h Handlers) check(group string) error {
 	return nil
 }
 
-// prepare reads a group's messages and has their handlers run by the receipt. A
+// prepare reads a group's commands and has their handlers run by the receipt. A
 // type or version that is not known is refused, never silently acknowledged.
 //
 // It is apart from running because the router begins a goroutine for each message:
 // reading JSON there would grow its stack each time.
-func (h Handlers) prepare(g group) func(*receipt, *message.Message) {
-	return func(r *receipt, msg *message.Message) {
+func (c *Consumer) prepare(g group) func(*receipt) {
+	return func(r *receipt) {
 		err := guard(func() error {
 			var err error
-			r.run, err = h.route(g, r.delivery, msg)
+			r.run, err = c.handlers.route(g, r)
 			return err
 		})
 		if err != nil {
 			r.run = func(context.Context) error { return err }
 		}
+		c.traced(g, r)
 	}
 }
 
-// run is the router's handler of every message.
-func run(msg *message.Message) error { return receiptOf(msg).run(msg.Context()) }
-
-func (h Handlers) route(g group, d Delivery, msg *message.Message) (run func(context.Context) error, err error) {
-	kind, version := msg.Metadata.Get(fieldType), msg.Metadata.Get(fieldVersion)
+func (h Handlers) route(g group, r *receipt) (run func(context.Context) error, err error) {
+	f, d := r.entry.fields, r.delivery
+	kind, version := f.Get(fieldType), f.Get(fieldVersion)
 	if g.name == GroupChat && kind == "" {
 		kind, version = typeMarkRead, wireVersion // a read event as others write it: flat, and nothing more
 	}
@@ -65,14 +63,17 @@ func (h Handlers) route(g group, d Delivery, msg *message.Message) (run func(con
 	}
 	switch {
 	case g.name == GroupAdmission && kind == typeAdmitShow:
-		return running(d, msg, h.AdmitShow)
+		return running(r, h.AdmitShow)
 	case g.name == GroupBooking && kind == typeBookSeats:
-		return running(d, msg, h.BookSeats)
+		return running(r, h.BookSeats)
 	case g.name == GroupBooking && kind == typeCancelBooking:
-		return running(d, msg, h.CancelBooking)
+		return running(r, h.CancelBooking)
 	case g.name == GroupChat && kind == typeMarkRead:
-		mark, err := readMark(msg.Metadata)
-		if err = errors.Join(err, mark.check()); err != nil {
+		mark, err := readMark(f)
+		if err == nil {
+			err = mark.check()
+		}
+		if err != nil {
 			return nil, refusedError{DeadUndecodable, err}
 		}
 		return func(ctx context.Context) error { return h.MarkRead(ctx, d, mark) }, nil
@@ -80,59 +81,38 @@ func (h Handlers) route(g group, d Delivery, msg *message.Message) (run func(con
 	return nil, refusedError{DeadUnknown, fmt.Errorf("command type %q is not known on this stream", kind)}
 }
 
-func running[C interface{ check() error }](d Delivery, msg *message.Message, handler func(context.Context, Delivery, C) error) (func(context.Context) error, error) {
-	command, err := decode[C](msg.Payload)
+func running[C interface{ check() error }](r *receipt, handler func(context.Context, Delivery, C) error) (func(context.Context) error, error) {
+	command, err := decode[C](r.msg.Payload)
 	if err != nil {
 		return nil, refusedError{DeadUndecodable, err}
 	}
+	d := r.delivery
 	return func(ctx context.Context) error { return handler(ctx, d, command) }, nil
 }
 
-func delivery(msg *message.Message) Delivery {
-	if r := receiptOf(msg); r != nil {
-		return r.delivery
-	}
-	return Delivery{}
-}
-
 // dying calls BookingDead or CancelDead for the commands of bookings that are given up.
-func (h Handlers) dying(g group) func(context.Context, *message.Message, string) error {
+func (h Handlers) dying(g group) func(context.Context, Delivery, fields, string) error {
 	if g.name != GroupBooking {
 		return nil
 	}
-	return func(ctx context.Context, msg *message.Message, reason string) error {
-		switch msg.Metadata.Get(fieldType) {
+	return func(ctx context.Context, d Delivery, f fields, reason string) error {
+		switch f.Get(fieldType) {
 		case typeBookSeats:
-			return lastRites(ctx, msg, reason, h.BookingDead)
+			return lastRites(ctx, d, f, reason, h.BookingDead)
 		case typeCancelBooking:
-			return lastRites(ctx, msg, reason, h.CancelDead)
+			return lastRites(ctx, d, f, reason, h.CancelDead)
 		}
 		return nil
 	}
 }
 
 // lastRites tells of a command that is given up, where somebody wants to know.
-func lastRites[C interface{ check() error }](ctx context.Context, msg *message.Message, reason string, tell func(context.Context, Delivery, C, string) error) error {
-	command, err := decode[C](msg.Payload)
+func lastRites[C interface{ check() error }](ctx context.Context, d Delivery, f fields, reason string, tell func(context.Context, Delivery, C, string) error) error {
+	command, err := decode[C]([]byte(f.Get(fieldPayload)))
 	if err != nil || tell == nil {
 		return nil //nolint:nilerr // whose booking it was cannot be known; the dead letter says why
 	}
-	return tell(ctx, delivery(msg), command, reason)
-}
-
-// record keeps the handler's error for the subscription, to which the router
-// passes on only that there was one.
-func record(next message.HandlerFunc) message.HandlerFunc {
-	return func(msg *message.Message) (_ []*message.Message, err error) {
-		r := receiptOf(msg)
-		defer func() {
-			if p := recover(); p != nil {
-				err = panicked(p)
-			}
-			r.err = err
-		}()
-		return next(msg)
-	}
+	return tell(ctx, d, command, reason)
 }
 
 // guard turns a panic into an error.
@@ -145,23 +125,31 @@ func guard(run func() error) (err error) {
 	return run()
 }
 
-func panicked(p any) error { return fmt.Errorf("handler panicked: %v\n%s", p, debug.Stack()) }
+// panicked is the error of a handler that did not return. It has ended its
+// goroutine where there is no panic, as a failed assertion of a test does.
+func panicked(p any) error {
+	if p == nil {
+		return errEnded
+	}
+	return fmt.Errorf("handler panicked: %v\n%s", p, debug.Stack())
+}
 
-// traced runs a handler in a span of its command's trace: as a child at the first
+var errEnded = errors.New("handler ended its goroutine")
+
+// traced has a handler run in a span of its command's trace: as a child at the first
 // delivery, linked to it at a later one. Without spans the trace is passed on.
-func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
+func (c *Consumer) traced(g group, r *receipt) {
+	next := r.run
 	if c.cfg.Tracing == nil {
-		return func(msg *message.Message) error {
-			if msg.Metadata.Get(fieldTraceparent) != "" {
-				msg.SetContext(callerTrace(msg))
-			}
-			return next(msg)
+		if r.entry.fields.Get(fieldTraceparent) != "" {
+			r.run = func(ctx context.Context) error { return next(callerTrace(ctx, r)) }
 		}
+		return
 	}
 	tracer := c.cfg.Tracing.Tracer("foyer/events")
-	return func(msg *message.Message) error {
-		ctx := callerTrace(msg)
-		d := delivery(msg)
+	r.run = func(ctx context.Context) error {
+		ctx = callerTrace(ctx, r)
+		d := r.delivery
 		options := []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindConsumer),
 			trace.WithAttributes(
@@ -173,8 +161,7 @@ func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.No
 		}
 		ctx, span := tracer.Start(ctx, g.name, options...)
 		defer span.End()
-		msg.SetContext(ctx)
-		err := next(msg)
+		err := next(ctx)
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
 		}
@@ -182,8 +169,8 @@ func (c *Consumer) traced(g group, next message.NoPublishHandlerFunc) message.No
 	}
 }
 
-func callerTrace(msg *message.Message) context.Context {
-	return propagation.TraceContext{}.Extract(msg.Context(), propagation.MapCarrier(msg.Metadata))
+func callerTrace(ctx context.Context, r *receipt) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, r.entry.fields)
 }
 
 // routerLog passes the router's lines on as details: what became of a command is

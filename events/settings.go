@@ -16,14 +16,14 @@ const (
 // Limits bound how one group's commands are run. A zero field is the default.
 type Limits struct {
 	InFlight   int           // commands at once per consumer; retried and reclaimed ones may run beside them, a quarter as many each
-	Timeout    time.Duration // after which a handler's context ends
+	Timeout    time.Duration // after which a handler's context ends, at most an eighth of it late
 	Deliveries int           // tries before a command becomes a dead letter
 }
 
 // Timing holds the intervals of a Consumer. A zero field is the default. All
 // workers of a group should use the same Idle.
 type Timing struct {
-	Block   time.Duration // one blocking read; bounds how long stopping waits for it (500 ms)
+	Block   time.Duration // one blocking read; bounds how long stopping waits for it; shorter than the reader clients' ReadTimeout (500 ms)
 	Idle    time.Duration // silence after which an entry is taken from its consumer; renewed at a third of it (30 s)
 	Sweep   time.Duration // between looks for such entries (5 s)
 	Retry   time.Duration // delay after the first failure, doubled each time (100 ms)

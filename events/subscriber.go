@@ -29,9 +29,9 @@ type subscriber struct {
 	log      *slog.Logger
 	metrics  *metrics
 	// prepare gives a receipt what runs its message's handler.
-	prepare func(*receipt, *message.Message)
+	prepare func(*receipt)
 	// dying is called before an entry becomes a dead letter; nil for nothing.
-	dying func(ctx context.Context, msg *message.Message, reason string) error
+	dying func(ctx context.Context, d Delivery, f fields, reason string) error
 
 	mu     sync.Mutex
 	closed bool

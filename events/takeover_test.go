@@ -245,7 +245,7 @@ func TestHandedBackUnstartedEntryIsNotCounted(t *testing.T) {
 	w.book(1)
 	entries, err := sub.readOnce(ctx, 10)
 	require.NoError(t, err)
-	sub.owned.add(&entry{id: entries[0].ID, fields: entries[0].Values, attempt: 1})
+	require.Len(t, sub.owned.add(entries), 1)
 	sub.handBack(ctx, sub.owned.all())
 	got := make(chan Delivery, 1)
 	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
@@ -266,7 +266,7 @@ func TestConsumerGoesOnWhenItsNameWasRemoved(t *testing.T) {
 	w.work(Handlers{BookSeats: func(_ context.Context, d Delivery, _ BookSeats) error {
 		ran.add(d.CommandID)
 		return nil
-	}}, func(cfg *ConsumerConfig) { cfg.Timing.Block = 10 * time.Second })
+	}}, func(cfg *ConsumerConfig) { cfg.Timing.Block = 2 * time.Second })
 	w.book(1)
 	w.eventually("it has run", func() bool { return ran.distinct() == 1 })
 	w.settled()

@@ -241,7 +241,7 @@ func TestTrap06GroupBeginsAtTheLowWaterMark(t *testing.T) {
 	entries, err := sub.readOnce(ctx, 10)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.Equal(t, "open", entries[0].Values["id"])
+	require.Equal(t, "open", entries[0].fields.Get("id"))
 
 	require.NoError(t, w.rdb.XGroupDestroy(ctx, StreamBooking, "booking-workers").Err())
 	require.NoError(t, w.rdb.HSet(ctx, lowWaterKey(StreamBooking), "booking-workers", "99999999999999-0").Err())

@@ -166,11 +166,11 @@ type aboutWire struct {
 }
 
 func unfinished(stream string, m redis.XMessage) Unfinished {
-	msg := newMessage(m.ID, m.Values)
+	f := fieldsOf(m.Values)
 	var about aboutWire
-	_ = json.Unmarshal(msg.Payload, &about) // an entry that says nothing is about nobody
+	_ = json.Unmarshal([]byte(f.Get(fieldPayload)), &about) // an entry that says nothing is about nobody
 	return Unfinished{
-		Stream: stream, EntryID: m.ID, At: takenAt(m.ID), CommandID: domain.CommandID(msg.UUID), Type: msg.Metadata.Get(fieldType),
+		Stream: stream, EntryID: m.ID, At: takenAt(m.ID), CommandID: commandID(m.ID, f), Type: f.Get(fieldType),
 		ShowID: about.ShowID, BookingID: about.BookingID,
 	}
 }

@@ -1,0 +1,60 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type colour struct{}
+
+// The context of a handler carries the values of the one it was made in and does
+// not end with it; when it ends, so do those made in it, all for the first cause.
+func TestReceiptIsAContext(t *testing.T) {
+	t.Parallel()
+	outer, stop := context.WithCancel(context.WithValue(t.Context(), colour{}, "red"))
+	r := &receipt{within: outer, deadline: time.Now().Add(time.Hour)}
+	stop()
+	require.NoError(t, r.Err())
+	require.NoError(t, context.Cause(r))
+	require.Equal(t, "red", r.Value(colour{}))
+	require.Same(t, r, receiptOf(context.WithValue(r, colour{}, "blue")))
+	inner, cancel := context.WithTimeout(r, time.Minute)
+	defer cancel()
+	within, cancelWithin := context.WithTimeout(r, 2*time.Hour)
+	defer cancelWithin()
+	deadline, _ := within.Deadline()
+	require.Equal(t, r.deadline, deadline)
+	require.NoError(t, inner.Err())
+	first := errors.New("first")
+	r.end(first)
+	r.end(errors.New("second"))
+	for _, ctx := range []context.Context{r, inner, within} {
+		<-ctx.Done()
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.ErrorIs(t, context.Cause(ctx), first)
+		require.Equal(t, "red", ctx.Value(colour{}))
+	}
+}
+
+// Who first asks after the end learns of it too.
+func TestReceiptThatHasEndedSaysSo(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("over")
+	for name, ask := range map[string]func(r *receipt){
+		"cause": func(r *receipt) { require.ErrorIs(t, context.Cause(r), cause) },
+		"error": func(r *receipt) { require.ErrorIs(t, r.Err(), context.Canceled) },
+		"done":  func(r *receipt) { <-r.Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &receipt{within: t.Context()}
+			r.end(cause)
+			ask(r)
+			require.ErrorIs(t, context.Cause(r), cause)
+		})
+	}
+}
