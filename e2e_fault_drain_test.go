@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,32 +18,90 @@ import (
 	"foyer/internal/testenv"
 )
 
-// handedOnWithin is how soon what a stopping worker leaves runs elsewhere: 2 s where
-// the machine is not busy with the tests themselves.
-const handedOnWithin = 5 * time.Second
+const (
+	// handedOnWithin is how soon after a worker is told to stop everything that it had is
+	// done, by itself or elsewhere.
+	handedOnWithin = 2 * time.Second
+	// reclaimAfter is the silence after which a dead worker's commands are taken over,
+	// sweptWithin the longest time to the look that finds them, by the defaults of events,
+	// and doneWithin what doing them may take.
+	reclaimAfter = time.Second
+	sweptWithin  = 5*time.Second + 5*time.Second/4
+	doneWithin   = time.Second
+)
+
+// deploySlowly starts workers whose way to SQL is so long that there is always a handler
+// in the middle of its work.
+func deploySlowly(t *testing.T, workers int, env ...string) *deployment {
+	t.Helper()
+	dbURL := testenv.DatabaseURL(t)
+	d := deployOn(t, servers{redis: testenv.StartRedis(t), dbURL: dbURL}, 1, 0, env...)
+	at := address(dbURL)
+	way := testenv.StartProxy(t, at)
+	way.Delay(20 * time.Millisecond)
+	d.env = append(d.env, "FOYER_DATABASE_URL="+strings.Replace(dbURL, at, way.Addr, 1))
+	for range workers {
+		d.workers = append(d.workers, d.startWorker(t))
+	}
+	return d
+}
+
+// address is the host and port of a database's URL.
+func address(url string) string {
+	at, _, _ := strings.Cut(url[strings.Index(url, "@")+1:], "/")
+	return at
+}
 
 // Trap 5: every deploy repeated work. Workers are told to stop under load, one after
 // the other: no handler runs twice, which everybody would hear, and what was accepted
-// before a worker ended is decided by the others at once. Only silence of half a
-// minute would have a command taken from a worker that is merely gone.
+// before is decided at once, by the worker that ends or by the others. Only silence of
+// half a minute would have a command taken from a worker that is merely gone.
 func TestE2EFaultWorkersAreDeployed(t *testing.T) {
-	d := deployOn(t, servers{redis: testenv.StartRedis(t)}, 1, 2, "FOYER_RECLAIM_IDLE=30s")
+	d := deploySlowly(t, 2, "FOYER_RECLAIM_IDLE=30s")
 	told := d.listen(t)
 	c := d.openTo(t, 20)
 	for n := range 4 {
 		c.flows("sales between two deploys", 10)
 		old := d.workers[n%2]
 		d.workers[n%2] = d.startWorker(t)
-		old.terminate(t)
-		waiting := c.undecided()
+		waiting := c.pending(t)
+		require.NoError(t, old.cmd.Process.Signal(syscall.SIGTERM))
 		testenv.Eventually(t, handedOnWithin, "what was accepted before the stop is decided", func() bool {
 			return c.decided(waiting)
 		})
+		old.ends(t)
 	}
 	c.goHome()
 	for id, times := range told() {
 		require.Equal(t, 1, times, "booking %s was handled %d times", id, times)
 	}
+}
+
+// H1: a worker is killed in the middle of its work, and nobody is told. What it had is
+// taken over as soon as it has been silent for long enough and somebody looks.
+func TestE2EFaultWorkersAreKilled(t *testing.T) {
+	d := deploySlowly(t, 2, "FOYER_RECLAIM_IDLE="+reclaimAfter.String())
+	c := d.openTo(t, 20)
+	for n := range 2 {
+		c.flows("sales between two deaths", 10)
+		waiting := c.pending(t)
+		d.workers[n].kill()
+		testenv.Eventually(t, reclaimAfter+sweptWithin+doneWithin, "what was accepted before the death is decided", func() bool {
+			return c.decided(waiting)
+		})
+		d.workers[n] = d.startWorker(t)
+	}
+	c.goHome()
+}
+
+// pending waits until there are bookings that nobody has decided yet.
+func (c *crowd) pending(t *testing.T) (waiting []domain.BookingID) {
+	t.Helper()
+	testenv.Eventually(t, workedWithin, "bookings that wait", func() bool {
+		waiting = slices.DeleteFunc(c.undecided(), func(id domain.BookingID) bool { return c.decided([]domain.BookingID{id}) })
+		return len(waiting) > 0
+	})
+	return waiting
 }
 
 // undecided are the bookings that were accepted and not told of yet.

@@ -394,7 +394,7 @@ func TestE2EFaultConnectionsGoSilent(t *testing.T) {
 	redis := testenv.StartRedis(t)
 	toRedis := testenv.StartProxy(t, redis.Addr)
 	dbURL := testenv.DatabaseURL(t)
-	at, _, _ := strings.Cut(dbURL[strings.Index(dbURL, "@")+1:], "/")
+	at := address(dbURL)
 	toPostgres := testenv.StartProxy(t, at)
 	d := deployOn(t, servers{
 		redis: redis, redisURL: "redis://" + toRedis.Addr + "/0", dbURL: strings.Replace(dbURL, at, toPostgres.Addr, 1),

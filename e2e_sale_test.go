@@ -203,7 +203,7 @@ func (d *deployment) requireConsistent(t *testing.T, show domain.ShowID, sold in
 // H1: a worker was killed between reading and acknowledging, and the booking was
 // lost for ever. Here workers are killed again and again while people book.
 func TestE2EKilledWorkersLoseNothing(t *testing.T) {
-	d := deploy(t, 2, 2)
+	d := deployOn(t, servers{redis: testenv.StartRedis(t)}, 2, 2)
 	const buyers = 60
 	show := d.putOnSale(t, func(s *client.NewShow) { s.Seating = seating(10, 10) })
 	bookings, errs := make([]domain.Booking, buyers), make([]error, buyers)

@@ -106,6 +106,12 @@ func (p *process) kill() {
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	p.ends(t)
+}
+
+// ends waits for the end that was asked for.
+func (p *process) ends(t *testing.T) {
+	t.Helper()
 	select {
 	case <-p.exited:
 		require.NoError(t, p.err, "a stop by signal is a success")
