@@ -38,13 +38,14 @@ func (s *Steps) AbortBooking(ctx context.Context, show domain.ShowID, hold domai
 	return err
 }
 
-// Settlement is what followed from a booking's end.
+// Settlement is what followed from a booking's end. Of bookings that were completed as
+// one change, the first tells what changed with all of them.
 type Settlement struct {
 	Done           bool          // false: it was settled before, and nothing changed
 	FreedSlot      bool          // somebody else may come in now
 	Seats          []domain.Seat // those that changed
 	SoldOutChanged bool          // the show is sold out now, or no longer
-	Stats          domain.Stats
+	Stats          domain.Stats  // as of the change
 }
 
 // CompleteBooking makes a confirmed booking true in Redis: its seats are sold, whatever
@@ -77,11 +78,12 @@ type Ending struct {
 
 // maxCompleted bounds the bookings that one script completes, so that it does not hold
 // Redis for longer than about 2 ms.
-const maxCompleted = 25
+const maxCompleted = 64
 
 // SettleBookings completes, rejects or cancels bookings by their status, in one round
 // trip; each has its own outcome, as of the method for it alone. They take place in the
-// order given, unless the server had forgotten one of the scripts.
+// order given, unless the server had forgotten one of the scripts. Confirmed bookings
+// of a show that follow each other are completed as one change.
 func (s *Steps) SettleBookings(ctx context.Context, endings []Ending) ([]Settlement, []error) {
 	settled, errs := make([]Settlement, len(endings)), make([]error, len(endings))
 	var calls []call
@@ -119,27 +121,23 @@ func (s *Steps) SettleBookings(ctx context.Context, endings []Ending) ([]Settlem
 			switch {
 			case failed[c] != nil:
 				errs[i] = failed[c]
-			case calls[c].script == "booking_complete":
-				settled[i] = settlement(domain.ShowID(calls[c].tag), r.list(0), r.list(1+n))
-				settled[i].Stats.SeatVersion = r.list(1 + n).int(3)
 			default:
-				settled[i] = settlement(domain.ShowID(calls[c].tag), r.list(3), r)
+				settled[i] = settlement(domain.ShowID(calls[c].tag), r, n)
 			}
 		}
 	}
 	return settled, errs
 }
 
-// settlement reads what a script tells of one booking, and the show's numbers.
-func settlement(show domain.ShowID, numbers, r reply) Settlement {
-	stats, _ := numbers.stats(show)
-	return Settlement{
-		Done:           r.int(0) == 1,
-		FreedSlot:      r.int(1) == 1,
-		SoldOutChanged: r.int(2) == 1,
-		Stats:          stats,
-		Seats:          r.list(4).changedSeats(),
+// settlement reads what a script tells of its nth booking.
+func settlement(show domain.ShowID, r reply, n int) Settlement {
+	s := Settlement{Done: r.int(3+2*n) == 1, FreedSlot: r.int(4+2*n) == 1}
+	s.Stats, _ = r.list(0).stats(show)
+	if n == 0 {
+		s.SoldOutChanged = r.int(1) == 1
+		s.Seats = r.list(2).changedSeats()
 	}
+	return s
 }
 
 func (s *Steps) settleOne(ctx context.Context, e Ending) (Settlement, error) {

@@ -22,7 +22,7 @@ if session_of(hold.request) then
   redis.call('ZREM', key.begun, hold.id)
   redis.call('ZADD', key.deadlines, int(hold.deadline), hold.id)
 else
-  release(hold)
+  release({hold})
   bump()
 end
 return {'OK'}

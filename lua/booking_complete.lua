@@ -1,12 +1,13 @@
 -- Makes confirmed bookings true in Redis, whatever is left of their holds: what SQL sold
 -- is sold. Ends their persons' sessions. A booking settled before changes nothing.
+-- All of them are one change: their seats have one version.
 -- USES    clock show seats admission ending settlement
 -- READS   rate
 -- WRITES  show waiting active claimed presence ended revoked seats holds deadlines begun
 --         owners bought seat_log sold_out settled
 -- ARGV    1 clock offset in ms, then booking, hold, request, number of its seats, seats ...
--- RETURNS OK, numbers, then for each booking {done (0: settled before), freed a slot,
---           sold out has changed (each 1 or 0), seat version, {seat, state ...}}
+-- RETURNS OK, numbers, sold out has changed (1 or 0), {seat, state ...}, then for each
+--         booking: done (0: settled before), freed a slot (1 or 0)
 --         NOT_LOADED: the show is not there
 
 local all, ids, at = {}, {}, 2
@@ -18,12 +19,13 @@ while ARGV[at] do
 end
 
 -- Which of them are new, and whose places they end.
-local fresh, asked, ends, marks = {}, {}, {}, {}
+local fresh, seen, asked, ends, marks = {}, {}, {}, {}, {}
 for i, settled in ipairs(read_many('HMGET', key.settled, ids)) do
   local b = all[i]
-  b.new = not settled and not fresh[b.booking]
+  b.new = not settled and not seen[b.booking]
   if b.new then
-    fresh[b.booking] = true
+    seen[b.booking] = true
+    fresh[#fresh + 1] = b
     marks[#marks + 1], marks[#marks + 2] = b.booking, 'C'
     if not ends[b.request] then asked[#asked + 1] = b.request end
     ends[b.request] = ends[b.request] or b
@@ -36,22 +38,21 @@ for i, deadline in ipairs(read_many('ZMSCORE', key.active, asked)) do
 end
 if #leaving > 0 then finish(leaving, 'LEFT', 'booked') end
 
-local average, replies = show.per_buyer, {}
-for i, b in ipairs(all) do
-  local before, from = sold_out(), i > 1 and #changes or 0 -- the first one tells what the ends of places freed
-  if i > 1 then stamp = nil end -- each booking's seats are told apart
-  if b.new then
-    local seats = 1000 * (b.last - b.first + 1) -- a moving average of the last buyers, in thousandths of a seat
-    average = average and math.floor(average + (seats - average) / 16 + 0.5) or seats
-    for j = b.first, b.last do sell(ARGV[j], b.booking, b.request, b.hold) end
-    local hold = read_hold(b.hold)
-    if hold then release(hold) end
+local was_sold_out = sold_out()
+if #fresh > 0 then
+  local sales = {}
+  for _, b in ipairs(fresh) do
+    for j = b.first, b.last do sales[#sales + 1] = {ARGV[j], b} end
   end
-  replies[i] = {b.new and 1 or 0, b.frees and 1 or 0, mark_sold_out(before), show.seat_version, {unpack(changes, from + 1)}}
-end
-if #marks > 0 then
-  count('per_buyer', average - (show.per_buyer or 0))
+  sell(sales)
+  release_booked(fresh)
+  learn_buyers(fresh)
   many('HSET', key.settled, marks)
   bump()
 end
-return {'OK', numbers(held_now()), unpack(replies)}
+
+local reply = {'OK', numbers(held_now()), mark_sold_out(was_sold_out), changes}
+for _, b in ipairs(all) do
+  reply[#reply + 1], reply[#reply + 2] = b.new and 1 or 0, b.frees and 1 or 0
+end
+return reply

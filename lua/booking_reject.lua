@@ -4,8 +4,8 @@
 -- READS   waiting active rate
 -- WRITES  show seats holds deadlines begun owners bought seat_log sold_out settled
 -- ARGV    1 clock offset in ms, 2 booking, 3 hold, then of each conflict: seat, booking, request
--- RETURNS OK, done (0: settled before), freed a slot (0), sold out has changed (1 or 0),
---           numbers, {seat, state ...}
+-- RETURNS OK, numbers, sold out has changed (1 or 0), {seat, state ...}, done (0: settled
+--           before), freed a slot (0)
 --         NOT_LOADED: the show is not there
 
 local booking, id = ARGV[2], ARGV[3]
@@ -13,8 +13,10 @@ if redis.call('HGET', key.settled, booking) then return settlement(0, 0, 0) end
 
 local was_sold_out = sold_out()
 local hold = read_hold(id)
-if hold then release(hold) end
-for i = 4, #ARGV, 3 do sell(ARGV[i], ARGV[i + 1], ARGV[i + 2], '') end
+release({hold})
+local sales = {}
+for i = 4, #ARGV, 3 do sales[#sales + 1] = {ARGV[i], {booking = ARGV[i + 1], request = ARGV[i + 2]}} end
+sell(sales)
 redis.call('HSET', key.settled, booking, 'R')
 local changed = mark_sold_out(was_sold_out)
 bump()

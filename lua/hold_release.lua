@@ -12,6 +12,6 @@ local hold, problem = own_hold(ARGV[2], ARGV[3])
 if problem and problem[1] == 'HOLD_EXPIRED' then return {'OK', show.seat_version} end
 if problem then return problem end
 
-release(hold)
+release({hold})
 bump()
 return {'OK', show.seat_version, unpack(hold.seats)}

@@ -26,22 +26,23 @@ local conflicts, lapsed, wants = {}, {}, {}
 for i, value in ipairs(redis.call('HMGET', key.seats, unpack(wanted))) do
   local kind, holder = read_seat(value)
   if kind and holder ~= id then conflicts[#conflicts + 1] = wanted[i] end
-  if value and not kind then lapsed[string.match(value, '^%l:([^:]*)')] = true end
+  if value and not kind then lapsed[#lapsed + 1] = holder(value) end
   wants[wanted[i]] = true
 end
 if #conflicts > 0 then return {'CONFLICT', unpack(conflicts)} end
 
-for other in pairs(lapsed) do lapse(read_hold(other)) end
+lapse(read_holds(lapsed))
 stamp = nil
-local has = {}
+local has, seats, values = {}, {}, {}
 for _, seat in ipairs(hold.seats) do
   has[seat] = true
-  if not wants[seat] then put_seat(seat, false) end
+  if not wants[seat] then seats[#seats + 1], values[#values + 1] = seat, false end
 end
 hold.seats = wanted
 for _, seat in ipairs(wanted) do
-  if not has[seat] then put_seat(seat, mark_of(hold)) end
+  if not has[seat] then seats[#seats + 1], values[#values + 1] = seat, mark_of(hold) end
 end
+put_seats(seats, values)
 write_hold(hold)
 bump()
 return {'OK', hold.deadline, hold.ceiling, now, show.seat_version, unpack(hold.seats)}

@@ -8,7 +8,7 @@
 
 local limit = tonumber(ARGV[2])
 local lapsed = redis.call('ZRANGEBYSCORE', key.deadlines, '-inf', int(now), 'LIMIT', 0, limit)
-for _, id in ipairs(lapsed) do lapse(read_hold(id)) end
+lapse(read_holds(lapsed))
 
 local freed = {}
 for i = 1, #changes, 2 do freed[#freed + 1] = changes[i] end

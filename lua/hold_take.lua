@@ -34,7 +34,7 @@ for _ = 1, candidates do
     fits, conflicts, lapsed = true, {}, {}
     for i, value in ipairs(redis.call('HMGET', key.seats, unpack(wanted))) do
       if read_seat(value) then conflicts[#conflicts + 1] = wanted[i] end
-      if value then lapsed[string.match(value, '^%l:([^:]*)')] = true end
+      if value then lapsed[#lapsed + 1] = holder(value) end
     end
     if #conflicts == 0 then
       chosen = wanted
@@ -47,7 +47,7 @@ if not chosen and candidates == 1 then return {'CONFLICT', unpack(conflicts)} en
 if not chosen then return {'NO_BLOCK'} end
 
 -- Lapsed holds in the way go as a whole, as a change of their own.
-for other in pairs(lapsed) do lapse(read_hold(other)) end
+lapse(read_holds(lapsed))
 stamp = nil
 local hold = {id = id, request = request, state = 'h', deadline = now + show.hold_ms, ceiling = now + show.ceiling_ms,
   booking = '', begun = 0, seats = chosen}

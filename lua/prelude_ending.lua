@@ -6,11 +6,9 @@ local REMEMBERED = 2 * 60 * 1000
 
 -- Makes it known that sessions end, so that their passes count no more. A turn has none.
 local function revoke(requests, claimed)
-  local sessions = {}
+  local sessions, rest = {}, ':' .. int(show.epoch) .. ':' .. int(now)
   for i, deadline in ipairs(read_many('ZMSCORE', key.active, requests)) do
-    if deadline and claimed[i] == 1 then
-      sessions[#sessions + 1] = table.concat({requests[i], int(tonumber(deadline)), int(show.epoch), int(now)}, ':')
-    end
+    if deadline and claimed[i] == 1 then sessions[#sessions + 1] = requests[i] .. ':' .. deadline .. rest end
   end
   if #sessions == 0 then return end
 
@@ -21,12 +19,15 @@ local function revoke(requests, claimed)
   end
   many('ZADD', key.revoked, entries)
 
+  local function is_old(session) return over(tonumber(split(session, ':', 3)[2]) + REMEMBERED) end
   local old = 0
-  for _, session in ipairs(redis.call('ZRANGE', key.revoked, 0, 2 * #sessions)) do
-    if not over(tonumber(string.match(session, ':(%d+):')) + REMEMBERED) then break end
-    old = old + 1
+  if is_old(redis.call('ZRANGE', key.revoked, 0, 0)[1]) then
+    for _, session in ipairs(redis.call('ZRANGE', key.revoked, 0, 2 * #sessions)) do
+      if not is_old(session) then break end
+      old = old + 1
+    end
+    redis.call('ZREMRANGEBYRANK', key.revoked, 0, old - 1)
   end
-  if old > 0 then redis.call('ZREMRANGEBYRANK', key.revoked, 0, old - 1) end
 end
 
 -- Ends places, in the line or inside, with a final status, why, and their plain holds.
@@ -34,11 +35,10 @@ end
 local function finish(requests, status, why)
   local claimed = read_many('SMISMEMBER', key.claimed, requests)
   revoke(requests, claimed)
-  local ends, unclaimed = {}, 0
+  local ends, unclaimed, start = {}, 0, status .. ':' .. int(now) .. ':'
   for i, request in ipairs(requests) do
     if not why and claimed[i] ~= 1 then unclaimed = unclaimed + 1 end
-    ends[#ends + 1] = request
-    ends[#ends + 1] = table.concat({status, int(now), why or claimed[i] == 1 and 'session' or 'turn'}, ':')
+    ends[2 * i - 1], ends[2 * i] = request, start .. (why or claimed[i] == 1 and 'session' or 'turn')
   end
   if unclaimed > 0 then learn_turns(0, unclaimed) end
   many('ZREM', key.waiting, requests)

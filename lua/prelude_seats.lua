@@ -7,28 +7,40 @@
 -- Kind (nil: free), hold, request, and the deadline or booking of a value.
 local function read_seat(value)
   if not value then return nil end
-  local kind, first, request, last = string.match(value, '^(%l):([^:]*):?([^:]*):?([^:]*)$')
+  local kind, first, request, last = unpack(split(value, ':'))
   if kind == 's' then return kind, nil, nil, first end
   if kind == 'h' and over(tonumber(last)) then return nil end
   return kind, first, request, last
 end
 
+-- The hold of a seat's value.
+local function holder(value) return split(value, ':', 3)[2] end
+
 -- A hold is REQUEST:STATE:DEADLINE:CEILING:BOOKING:BEGUN:seat,seat. State h: plain;
 -- b: being booked; p: the same and the command is on its stream; x: lapsed, without
 -- seats, kept a while so that its owner is told "expired" and not "unknown".
-local function read_hold(id)
-  local value = redis.call('HGET', key.holds, id)
+local function parse_hold(id, value)
   if not value then return nil end
-  local request, state, deadline, ceiling, booking, begun, seats =
-    string.match(value, '^([^:]*):(%l):(%d+):(%d+):([^:]*):(%d+):(.*)$')
+  local request, state, deadline, ceiling, booking, begun, seats = unpack(split(value, ':', 7))
   return {id = id, request = request, state = state, deadline = tonumber(deadline), ceiling = tonumber(ceiling),
-    booking = booking, begun = tonumber(begun), seats = split(seats)}
+    booking = booking, begun = tonumber(begun), seats = split(seats, ',')}
 end
 
-local function write_hold(hold)
-  redis.call('HSET', key.holds, hold.id, table.concat({hold.request, hold.state, int(hold.deadline),
-    int(hold.ceiling), hold.booking, int(hold.begun), table.concat(hold.seats, ',')}, ':'))
+local function read_hold(id) return parse_hold(id, redis.call('HGET', key.holds, id)) end
+
+-- Those of the holds that are there.
+local function read_holds(ids)
+  local holds = {}
+  for i, value in ipairs(read_many('HMGET', key.holds, ids)) do holds[#holds + 1] = parse_hold(ids[i], value) end
+  return holds
 end
+
+local function hold_value(hold)
+  return table.concat({hold.request, hold.state, int(hold.deadline), int(hold.ceiling), hold.booking, int(hold.begun),
+    table.concat(hold.seats, ',')}, ':')
+end
+
+local function write_hold(hold) redis.call('HSET', key.holds, hold.id, hold_value(hold)) end
 
 -- Whether its seats are its own: a plain hold until its deadline, a begun one always.
 local function lives(hold)
@@ -40,19 +52,38 @@ local changes, stamp = {}, nil
 local STATES = {h = 'HELD', b = 'HELD', s = 'SOLD'}
 local TALLY = {h = 'held', b = 'held', s = 'sold'}
 
--- Changes a seat for everybody to see; value false frees it.
-local function put_seat(seat, value)
-  local before = TALLY[string.sub(redis.call('HGET', key.seats, seat) or '', 1, 1)]
-  local kind = string.sub(value or '', 1, 1)
-  if value then redis.call('HSET', key.seats, seat, value) else redis.call('HDEL', key.seats, seat) end
-  if before ~= TALLY[kind] then
-    if before then count(before, -1) end
-    if TALLY[kind] then count(TALLY[kind], 1) end
-  end
+-- Changes seats for everybody to see; a value that is false frees its seat.
+local function put_seats(seats, values)
+  if #seats == 0 then return end
   stamp = stamp or count('seat_version', 1)
-  redis.call('ZADD', key.seat_log, int(stamp), seat)
-  changes[#changes + 1] = seat
-  changes[#changes + 1] = STATES[kind] or 'FREE'
+  local version, more = int(stamp), {held = 0, sold = 0}
+  local stand, set, free, log = {}, {}, {}, {}
+  for i, value in ipairs(read_many('HMGET', key.seats, seats)) do stand[seats[i]] = value end
+  for i, seat in ipairs(seats) do
+    local value = values[i]
+    local before, kind = stand[seat] and TALLY[string.sub(stand[seat], 1, 1)], value and string.sub(value, 1, 1)
+    if before then more[before] = more[before] - 1 end
+    if value then
+      more[TALLY[kind]] = more[TALLY[kind]] + 1
+      set[#set + 1], set[#set + 2] = seat, value
+    else
+      free[#free + 1] = seat
+    end
+    stand[seat] = value
+    log[#log + 1], log[#log + 2] = version, seat
+    changes[#changes + 1], changes[#changes + 2] = seat, STATES[kind] or 'FREE'
+  end
+  many('HSET', key.seats, set)
+  many('HDEL', key.seats, free)
+  many('ZADD', key.seat_log, log)
+  if more.held ~= 0 then count('held', more.held) end
+  if more.sold ~= 0 then count('sold', more.sold) end
+end
+
+local function free_seats(seats)
+  local values = {}
+  for i = 1, #seats do values[i] = false end
+  put_seats(seats, values)
 end
 
 local function mark_of(hold)
@@ -62,56 +93,78 @@ end
 
 -- Writes a hold's state or deadline to its seats, which nobody else can see.
 local function mark_seats(hold)
-  local values = {}
-  for _, seat in ipairs(hold.seats) do
-    values[#values + 1] = seat
-    values[#values + 1] = mark_of(hold)
-  end
+  local values, mark = {}, mark_of(hold)
+  for _, seat in ipairs(hold.seats) do values[#values + 1], values[#values + 2] = seat, mark end
   many('HSET', key.seats, values)
 end
 
 -- Puts a new plain hold on seats that are free.
 local function keep(hold)
-  local list = redis.call('HGET', key.owners, hold.request)
-  for _, seat in ipairs(hold.seats) do put_seat(seat, mark_of(hold)) end
+  local list, mark, marks = redis.call('HGET', key.owners, hold.request), mark_of(hold), {}
+  for i = 1, #hold.seats do marks[i] = mark end
+  put_seats(hold.seats, marks)
   write_hold(hold)
   redis.call('ZADD', key.deadlines, int(hold.deadline), hold.id)
   redis.call('HSET', key.owners, hold.request, list and list .. ',' .. hold.id or hold.id)
 end
 
-local function disown(hold)
-  local rest = {}
-  for _, id in ipairs(split(redis.call('HGET', key.owners, hold.request) or '')) do
-    if id ~= hold.id then rest[#rest + 1] = id end
+-- Takes holds off the lists of their owners.
+local function disown(holds)
+  local owners, gone, keep_list, drop = {}, {}, {}, {}
+  for _, hold in ipairs(holds) do
+    if not gone[hold.request] then
+      gone[hold.request] = {}
+      owners[#owners + 1] = hold.request
+    end
+    gone[hold.request][hold.id] = true
   end
-  if #rest > 0 then
-    redis.call('HSET', key.owners, hold.request, table.concat(rest, ','))
-  else
-    redis.call('HDEL', key.owners, hold.request)
+  for i, list in ipairs(read_many('HMGET', key.owners, owners)) do
+    local rest = {}
+    for _, id in ipairs(gone[owners[i]][list] and {} or split(list or '', ',')) do
+      if not gone[owners[i]][id] then rest[#rest + 1] = id end
+    end
+    if #rest > 0 then
+      keep_list[#keep_list + 1], keep_list[#keep_list + 2] = owners[i], table.concat(rest, ',')
+    else
+      drop[#drop + 1] = owners[i]
+    end
   end
+  many('HSET', key.owners, keep_list)
+  many('HDEL', key.owners, drop)
 end
 
--- Frees what still is the hold's and forgets it.
-local function release(hold)
-  for _, seat in ipairs(hold.seats) do
-    local value = redis.call('HGET', key.seats, seat)
-    if value and string.match(value, '^[hb]:([^:]*)') == hold.id then put_seat(seat, false) end
+-- Frees what still is the holds' and forgets them.
+local function release(holds)
+  local ids, marked, of, seats = {}, {}, {}, {}
+  for i, hold in ipairs(holds) do
+    ids[i] = hold.id
+    for _, seat in ipairs(hold.seats) do marked[#marked + 1], of[#of + 1] = seat, hold.id end
   end
-  redis.call('HDEL', key.holds, hold.id)
-  redis.call('ZREM', key.deadlines, hold.id)
-  redis.call('ZREM', key.begun, hold.id)
-  disown(hold)
+  for i, value in ipairs(read_many('HMGET', key.seats, marked)) do
+    if value and holder(value) == of[i] then seats[#seats + 1] = marked[i] end
+  end
+  free_seats(seats)
+  many('HDEL', key.holds, ids)
+  many('ZREM', key.deadlines, ids)
+  many('ZREM', key.begun, ids)
+  disown(holds)
 end
 
 local TOMBSTONE = 3600 * 1000
 
--- Frees a hold that ran out or lost a seat, and remembers that it was there.
-local function lapse(hold)
-  release(hold)
-  if hold.state == 'x' then return end
-  hold.state, hold.seats = 'x', {}
-  write_hold(hold)
-  redis.call('ZADD', key.deadlines, int(now + TOMBSTONE), hold.id)
+-- Frees holds that ran out or lost a seat, and remembers that they were there.
+local function lapse(holds)
+  release(holds)
+  local stones, deadlines = {}, {}
+  for _, hold in ipairs(holds) do
+    if hold.state ~= 'x' then
+      hold.state, hold.seats = 'x', {}
+      stones[#stones + 1], stones[#stones + 2] = hold.id, hold_value(hold)
+      deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(now + TOMBSTONE), hold.id
+    end
+  end
+  many('HSET', key.holds, stones)
+  many('ZADD', key.deadlines, deadlines)
 end
 
 -- A hold that its owner asks for by id, or why it cannot be changed; one that is
@@ -127,9 +180,8 @@ end
 -- Live holds of a person and how many seats are in them.
 local function holds_of(request)
   local holds, seats = {}, 0
-  for _, id in ipairs(split(redis.call('HGET', key.owners, request) or '')) do
-    local hold = read_hold(id)
-    if hold and lives(hold) then
+  for _, hold in ipairs(read_holds(split(redis.call('HGET', key.owners, request) or '', ','))) do
+    if lives(hold) then
       holds[#holds + 1] = hold
       seats = seats + #hold.seats
     end
@@ -139,12 +191,14 @@ end
 
 -- Lets go of people's plain holds; what is being booked stays.
 local function release_holds_of(requests)
-  for _, list in ipairs(read_many('HMGET', key.owners, requests)) do
-    for _, id in ipairs(split(list or '')) do
-      local hold = read_hold(id)
-      if hold and hold.state == 'h' then lapse(hold) end
-    end
+  local ids, owner, plain = {}, {}, {}
+  for i, list in ipairs(read_many('HMGET', key.owners, requests)) do
+    for _, id in ipairs(split(list or '', ',')) do ids[#ids + 1], owner[#owner + 1] = id, requests[i] end
   end
+  for i, value in ipairs(read_many('HMGET', key.holds, ids)) do
+    if value and starts_with(value, owner[i] .. ':h:') then plain[#plain + 1] = parse_hold(ids[i], value) end
+  end
+  lapse(plain)
 end
 
 -- A seat's public state, and its hold when that is the viewer's own, else ''.
@@ -160,6 +214,6 @@ end
 -- Seats in live holds or being booked.
 local function held_now()
   local held = show.held
-  for _, id in ipairs(lapsed_holds()) do held = held - #read_hold(id).seats end
+  for _, hold in ipairs(read_holds(lapsed_holds())) do held = held - #hold.seats end
   return held
 end

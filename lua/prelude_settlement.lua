@@ -1,16 +1,65 @@
 -- How bookings end; uses admission and seats.
 
--- Marks a seat sold, whoever holds it: what SQL sold beats every hold. A plain hold
--- that loses a seat is void as a whole, but for the booking's own.
-local function sell(seat, booking, request, own_id)
-  local value = redis.call('HGET', key.seats, seat)
-  if value == 's:' .. booking then return end
-  local kind, id = string.match(value or '', '^(%l):([^:]*)')
-  if kind == 'h' and id ~= own_id then lapse(read_hold(id)) end
-  put_seat(seat, 's:' .. booking)
-  redis.call('HINCRBY', key.bought, request, 1)
+-- Adds seats to what people have bought: a number for each request, which may be below 0.
+local function bought(buys)
+  local requests, counts = {}, {}
+  for request in pairs(buys) do requests[#requests + 1] = request end
+  for i, had in ipairs(read_many('HMGET', key.bought, requests)) do
+    counts[#counts + 1], counts[#counts + 2] = requests[i], int(tonumber(had or 0) + buys[requests[i]])
+  end
+  many('HSET', key.bought, counts)
+end
+
+-- Marks seats sold, whoever holds them: what SQL sold beats every hold. A plain hold
+-- that loses a seat is void as a whole, but for the booking's own. A sale is a seat and
+-- {booking, request, hold} that it is sold by.
+local function sell(sales)
+  local wanted = {}
+  for i, sale in ipairs(sales) do wanted[i] = sale[1] end
+  local seats, values, buys, void, losers = {}, {}, {}, {}, {}
+  for i, value in ipairs(read_many('HMGET', key.seats, wanted)) do
+    local by = sales[i][2]
+    local sold, id = 's:' .. by.booking, value and starts_with(value, 'h:') and holder(value)
+    if id and id ~= by.hold and not losers[id] then
+      losers[id] = true
+      void[#void + 1] = id
+    end
+    if value ~= sold then
+      seats[#seats + 1], values[#values + 1] = wanted[i], sold
+      buys[by.request] = (buys[by.request] or 0) + 1
+    end
+  end
+  lapse(read_holds(void))
+  put_seats(seats, values)
+  bought(buys)
+end
+
+-- Lets go of the holds of bookings whose seats, ARGV[first] to ARGV[last], are sold. As
+-- good as always a hold has just these seats, and its parts need not be read.
+local function release_booked(bookings)
+  local ids, holds = {}, {}
+  for i, b in ipairs(bookings) do ids[i] = b.hold end
+  for i, value in ipairs(read_many('HMGET', key.holds, ids)) do
+    local b = bookings[i]
+    if value and starts_with(value, b.request .. ':') and ends_with(value, ':' .. table.concat(ARGV, ',', b.first, b.last)) then
+      holds[#holds + 1] = {id = b.hold, request = b.request, seats = {}}
+    elseif value then
+      holds[#holds + 1] = parse_hold(b.hold, value)
+    end
+  end
+  release(holds)
+end
+
+-- Keeps a moving average of what the last buyers bought, in thousandths of a seat.
+local function learn_buyers(bookings)
+  local average = show.per_buyer
+  for _, b in ipairs(bookings) do
+    local seats = 1000 * (b.last - b.first + 1)
+    average = average and math.floor(average + (seats - average) / 16 + 0.5) or seats
+  end
+  count('per_buyer', average - (show.per_buyer or 0))
 end
 
 local function settlement(done, freed_slot, sold_out_changed)
-  return {'OK', done, freed_slot, sold_out_changed, numbers(held_now()), changes}
+  return {'OK', numbers(held_now()), sold_out_changed, changes, done, freed_slot}
 end

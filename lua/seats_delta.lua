@@ -8,8 +8,8 @@
 --         NOT_LOADED: the show is not there
 
 local changed = redis.call('ZRANGEBYSCORE', key.seat_log, '(' .. ARGV[2], '+inf')
-for _, id in ipairs(lapsed_holds()) do
-  for _, seat in ipairs(read_hold(id).seats) do changed[#changed + 1] = seat end
+for _, hold in ipairs(read_holds(lapsed_holds())) do
+  for _, seat in ipairs(hold.seats) do changed[#changed + 1] = seat end
 end
 
 local seats = {}

@@ -16,22 +16,22 @@
 
 local correct = {
   CLEAR = function(seat, value)
-    if redis.call('HGET', key.seats, seat) == value then put_seat(seat, false) end
+    if redis.call('HGET', key.seats, seat) == value then free_seats({seat}) end
   end,
   DROP = function(id)
     local hold = read_hold(id)
-    if hold and hold.state == 'h' then release(hold) end
+    if hold and hold.state == 'h' then release({hold}) end
   end,
   SELL = function(seat, booking, request, hold)
     local settled = redis.call('HGET', key.settled, booking)
     if settled == 'X' then return end -- cancelled since SQL was read
-    sell(seat, booking, request, hold)
+    sell({{seat, {booking = booking, request = request, hold = hold}}})
     if not settled then redis.call('HSET', key.settled, booking, 'C') end
   end,
   FREE = function(seat, booking, request, outcome)
     if redis.call('HGET', key.seats, seat) ~= 's:' .. booking then return end
-    put_seat(seat, false)
-    redis.call('HINCRBY', key.bought, request, -1)
+    free_seats({seat})
+    bought({[request] = -1})
     if outcome ~= '' then redis.call('HSET', key.settled, booking, outcome) end
   end,
   BOUGHT = function(request, counted, right)
