@@ -44,6 +44,7 @@ func handle(msg *message.Message) error { return receiptOf(msg.Context()).handle
 
 func (r *receipt) handle() (err error) {
 	began, returned := time.Now(), false
+	r.sub.counts.waited.Observe(began.Sub(r.sent).Seconds())
 	r.sub.counts.inFlight.Inc()
 	defer func() {
 		if !returned {

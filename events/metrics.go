@@ -3,6 +3,7 @@ package events
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -28,7 +29,9 @@ type metrics struct {
 	oldestPending     *prometheus.GaugeVec
 	oldestUndelivered *prometheus.GaugeVec
 
+	waited    *prometheus.HistogramVec
 	handled   *prometheus.HistogramVec
+	endToEnd  *prometheus.HistogramVec
 	readBatch *prometheus.HistogramVec
 	ackBatch  *prometheus.HistogramVec
 }
@@ -56,7 +59,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		oldestPending:     r.gauge("oldest_pending_seconds", "Age of the oldest entry delivered and not acknowledged."),
 		oldestUndelivered: r.gauge("oldest_undelivered_seconds", "Age of the oldest entry not yet delivered."),
 
+		waited:    r.histogram("queue_wait_seconds", "Time from an attempt's delivery, or the end of its delay, to the beginning of its handler.", prometheus.ExponentialBuckets(0.0001, 3, 12)),
 		handled:   r.histogram("handler_seconds", "Time in a handler.", prometheus.ExponentialBuckets(0.0005, 2.5, 12)),
+		endToEnd:  r.histogram("end_to_end_seconds", "Time from an entry's arrival, by the clock of Redis, to its acknowledgement, by the worker's.", prometheus.ExponentialBuckets(0.001, 3, 12)),
 		readBatch: r.histogram("read_batch_size", "Entries of one read that brought any.", prometheus.ExponentialBuckets(1, 2, 8)),
 		ackBatch:  r.histogram("ack_batch_size", "Entries of one acknowledgement.", prometheus.ExponentialBuckets(1, 2, 8)),
 	}
@@ -66,14 +71,26 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 // streamMetrics are the metrics of one stream that every command moves, found once
 // rather than for each.
 type streamMetrics struct {
-	read, acked, absorbed        prometheus.Counter
-	inFlight                     prometheus.Gauge
-	handled, readBatch, ackBatch prometheus.Observer
+	read, acked, absorbed     prometheus.Counter
+	inFlight                  prometheus.Gauge
+	waited, handled, endToEnd prometheus.Observer
+	readBatch, ackBatch       prometheus.Observer
 }
 
+// delivered counts what a read has brought.
+func (c streamMetrics) delivered(entries int) {
+	c.read.Add(float64(entries))
+	c.readBatch.Observe(float64(entries))
+}
+
+// acknowledged counts what is done.
 func (c streamMetrics) acknowledged(batch []*entry) {
 	c.acked.Add(float64(len(batch)))
 	c.ackBatch.Observe(float64(len(batch)))
+	now := time.Now()
+	for _, e := range batch {
+		c.endToEnd.Observe(max(now.Sub(takenAt(e.id)), 0).Seconds()) // clocks may differ a little
+	}
 }
 
 func (m *metrics) of(stream string) streamMetrics {
@@ -82,8 +99,10 @@ func (m *metrics) of(stream string) streamMetrics {
 	}
 	return streamMetrics{
 		read: m.read.WithLabelValues(stream), acked: m.acked.WithLabelValues(stream),
-		absorbed: m.absorbed.WithLabelValues(stream), inFlight: m.inFlight.WithLabelValues(stream),
-		handled: m.handled.WithLabelValues(stream), readBatch: m.readBatch.WithLabelValues(stream), ackBatch: m.ackBatch.WithLabelValues(stream),
+		absorbed: m.absorbed.WithLabelValues(stream),
+		inFlight: m.inFlight.WithLabelValues(stream),
+		waited:   m.waited.WithLabelValues(stream), handled: m.handled.WithLabelValues(stream), endToEnd: m.endToEnd.WithLabelValues(stream),
+		readBatch: m.readBatch.WithLabelValues(stream), ackBatch: m.ackBatch.WithLabelValues(stream),
 	}
 }
 

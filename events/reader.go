@@ -50,8 +50,7 @@ func (s *subscription) read(ctx context.Context) {
 		}
 		failures = 0
 		if len(entries) > 0 {
-			s.counts.read.Add(float64(len(entries)))
-			s.counts.readBatch.Observe(float64(len(entries)))
+			s.counts.delivered(len(entries))
 			s.accept(ctx, entries, s.fresh)
 		}
 	}

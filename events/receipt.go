@@ -20,6 +20,7 @@ type receipt struct {
 	entry    *entry
 	msg      message.Message
 	within   context.Context //nolint:containedctx // a context is made in another
+	sent     time.Time       // when it was given to the router
 	deadline time.Time
 	delivery Delivery
 	run      func(context.Context) error // the handler, with its command
@@ -33,7 +34,7 @@ type receipt struct {
 // newReceipt makes the message of an entry's next attempt. The message has no
 // metadata: the fields of its entry are there already.
 func (s *subscription) newReceipt(ctx context.Context, e *entry, now time.Time) *receipt {
-	r := &receipt{sub: s, entry: e, within: ctx, deadline: now.Add(s.limits.Timeout), delivery: e.delivery()}
+	r := &receipt{sub: s, entry: e, within: ctx, sent: now, deadline: now.Add(s.limits.Timeout), delivery: e.delivery()}
 	r.msg.UUID = string(r.delivery.CommandID)
 	if payload, ok := e.fields.find(fieldPayload); ok {
 		r.msg.Payload = message.Payload(payload)
