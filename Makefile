@@ -16,7 +16,8 @@ help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## try it: everything in one process; CROWD=200 adds a simulated crowd
-	$(GO) run ./cmd/foyer dev $(if $(CROWD),--crowd $(CROWD))
+	$(GO) build -o bin/foyer ./cmd/foyer
+	bin/foyer dev $(if $(CROWD),--crowd $(CROWD))
 
 build: ## the one binary, bin/foyer
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/foyer ./cmd/foyer

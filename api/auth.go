@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/ed25519"
 	"crypto/rsa"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,6 +44,26 @@ type claims struct {
 	jwt.RegisteredClaims
 	Name  string   `json:"name,omitempty"`
 	Roles []string `json:"roles,omitempty"`
+}
+
+// UnmarshalJSON refuses instants that are no numbers: the library takes one in quotes,
+// which other readers of the same token do not.
+func (c *claims) UnmarshalJSON(raw []byte) error {
+	var instants struct {
+		Expires   json.RawMessage `json:"exp"`
+		NotBefore json.RawMessage `json:"nbf"`
+		IssuedAt  json.RawMessage `json:"iat"`
+	}
+	if err := json.Unmarshal(raw, &instants); err != nil {
+		return err
+	}
+	for _, at := range []json.RawMessage{instants.Expires, instants.NotBefore, instants.IssuedAt} {
+		if len(at) > 0 && at[0] == '"' {
+			return errors.New("exp, nbf and iat must be numbers")
+		}
+	}
+	type plain claims // without this method
+	return json.Unmarshal(raw, (*plain)(c))
 }
 
 // authenticator checks identity tokens. The algorithm of a token selects which
@@ -89,6 +110,9 @@ func (a *authenticator) Identify(r *http.Request) (Identity, error) {
 	}
 	var c claims
 	_, err := a.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		if _, critical := t.Header["crit"]; critical { // RFC 7515: whoever does not understand it must refuse
+			return nil, errors.New("no critical header is understood here")
+		}
 		if t.Method == jwt.SigningMethodHS256 {
 			return a.secret, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,16 @@ func TestASharedSecretIdentifies(t *testing.T) {
 	require.False(t, who.Operator())
 }
 
+// critical is a token that says that its reader must understand something.
+func critical(t *testing.T) string {
+	t.Helper()
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claimsFor("ada"))
+	token.Header["crit"], token.Header["b64"] = []string{"b64"}, true
+	signed, err := token.SignedString([]byte(testSecret))
+	require.NoError(t, err)
+	return signed
+}
+
 func TestTokensThatAreRefused(t *testing.T) {
 	t.Parallel()
 	a, err := newAuthenticator([]byte(testSecret), "")
@@ -82,6 +93,10 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"another secret":     {signToken(t, jwt.SigningMethodHS256, []byte("other"), "", claimsFor("ada")), codeUnauthorized},
 		"another algorithm":  {signToken(t, jwt.SigningMethodHS512, []byte(testSecret), "", claimsFor("ada")), codeUnauthorized},
 		"no algorithm":       {none, codeUnauthorized},
+		"exp is a text":      {with(func(c jwt.MapClaims) { c["exp"] = strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10) }), codeUnauthorized},
+		"nbf is a text":      {with(func(c jwt.MapClaims) { c["nbf"] = "1" }), codeUnauthorized},
+		"iat is a text":      {with(func(c jwt.MapClaims) { c["iat"] = "1" }), codeUnauthorized},
+		"critical header":    {critical(t), codeUnauthorized},
 		"no token":           {"", codeUnauthorized},
 		"nonsense":           {"a.b.c", codeUnauthorized},
 		"too large":          {with(func(c jwt.MapClaims) { c["x"] = strings.Repeat("x", maxTokenBytes) }), codeUnauthorized},

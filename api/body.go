@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"mime"
 	"net/http"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -70,12 +73,13 @@ func isJSON(headers []string) bool {
 func decodeBody(raw []byte, into any) error {
 	names := map[string]bool{}
 	collectNames(reflect.TypeOf(into), names)
-	if err := checkTokens(raw, names); err != nil {
+	raw, err := checkTokens(raw, names)
+	if err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
+	err = decoder.Decode(into)
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case err == nil:
@@ -98,19 +102,22 @@ func orBody(field string) string {
 
 // checkTokens walks the body once for what the decoder would let pass: a field
 // in other letters or given twice, U+0000 (which SQL cannot keep), a second
-// value, a depth that no body of ours has.
-func checkTokens(raw []byte, names map[string]bool) error {
+// value, a depth that no body of ours has. It returns the body with whole numbers
+// written as such: 5.0 and 5e0 are 5, which the decoder does not know.
+func checkTokens(raw []byte, names map[string]bool) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var open []map[string]bool // per open value: the names seen, nil in an array
+	var written []byte         // raw up to copied, with its whole numbers
+	copied := 0
 	wantName := false
 	for {
 		token, err := decoder.Token()
 		switch {
 		case errors.Is(err, io.EOF) && len(open) == 0:
-			return oneValue(raw)
+			return append(written, raw[copied:]...), oneValue(raw)
 		case err != nil:
-			return malformed("The body is not valid JSON.")
+			return nil, malformed("The body is not valid JSON.")
 		}
 		switch t := token.(type) {
 		case json.Delim:
@@ -123,17 +130,23 @@ func checkTokens(raw []byte, names map[string]bool) error {
 				open = open[:len(open)-1]
 			}
 			if len(open) > maxBodyDepth {
-				return malformed("The body is nested too deeply.")
+				return nil, malformed("The body is nested too deeply.")
 			}
 			wantName = len(open) > 0 && open[len(open)-1] != nil
 			continue
+		case json.Number:
+			if whole := wholeNumber(string(t)); whole != string(t) {
+				end := int(decoder.InputOffset())
+				written = append(append(written, raw[copied:end-len(t)]...), whole...)
+				copied = end
+			}
 		case string:
 			if strings.ContainsRune(t, 0) {
-				return malformed("The body must not contain U+0000.")
+				return nil, malformed("The body must not contain U+0000.")
 			}
 			if wantName {
 				if err := checkName(t, names, open[len(open)-1]); err != nil {
-					return err
+					return nil, err
 				}
 				wantName = false
 				continue
@@ -141,6 +154,31 @@ func checkTokens(raw []byte, names map[string]bool) error {
 		}
 		wantName = len(open) > 0 && open[len(open)-1] != nil
 	}
+}
+
+// Bounds of a number that may be a whole one in another form: longer ones, or with more
+// zeros, are no number that any field of ours takes.
+const (
+	maxWholeText     = 32
+	maxWholeExponent = 18
+)
+
+// wholeNumber writes a JSON number without fraction and exponent where it is whole, and
+// leaves any other as it is.
+func wholeNumber(text string) string {
+	if !strings.ContainsAny(text, ".eE") || len(text) > maxWholeText {
+		return text
+	}
+	if _, exponent, found := strings.Cut(strings.ToLower(text), "e"); found {
+		if n, err := strconv.Atoi(exponent); err != nil || n > maxWholeExponent || n < -maxWholeExponent {
+			return text
+		}
+	}
+	value, ok := new(big.Rat).SetString(text)
+	if !ok || !value.IsInt() {
+		return text
+	}
+	return value.Num().String()
 }
 
 func checkName(name string, known, seen map[string]bool) error {
@@ -204,10 +242,18 @@ func (f *field[T]) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	f.value = new(T)
+	if _, isTime := any(f.value).(*time.Time); isTime && !timeForm.Match(raw) {
+		return errors.New("a time must have the form of RFC 3339, such as 2030-06-01T18:00:00Z")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(f.value)
 }
+
+// timeForm is that of RFC 3339, of which the decoder also takes what merely resembles it:
+// hours of one digit, a comma before the fraction, offsets of more than a day. Whether
+// there is such a day, the decoder says.
+var timeForm = regexp.MustCompile(`^"\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"$`)
 
 // carries names the type inside, for collectNames.
 func (field[T]) carries() reflect.Type { return reflect.TypeFor[T]() }

@@ -49,6 +49,11 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		`{"inner":7}`:                codeMalformedBody,
 		`{"at":7}`:                   codeMalformedBody,
 		`{"at":"yesterday"}`:         codeMalformedBody,
+		`{"count":5.5}`:              codeMalformedBody,
+		`{"count":5.0000001}`:        codeMalformedBody,
+		`{"count":"5.0"}`:            codeMalformedBody,
+		`{"count":1e999999999}`:      codeMalformedBody,
+		`{"count":05.0}`:             codeMalformedBody,
 		`{"Text":"x"}`:               codeUnknownField,
 		`{"other":"x"}`:              codeUnknownField,
 		`{"number":1}`:               codeUnknownField,
@@ -78,6 +83,43 @@ func TestAbsentNullAndAValueAreToldApart(t *testing.T) {
 	require.Equal(t, field[sampleInner]{set: true}, null.Inner)
 	require.Equal(t, 7, value.Inner.value.Number)
 	require.NotNil(t, value.Many)
+}
+
+// 5.0 was refused, although JSON has but one kind of number.
+func TestWholeNumbersAreWholeHoweverTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"5.0": 5, "5": 5, "5e0": 5, "1.5e1": 15, "120E-1": 12, "-2.00": -2, "0.0": 0, "1e3": 1000, "-0.0": 0} {
+		var into sampleBody
+		body := `{"text":"5.0","list":[{"number":` + text + `},{"number":` + text + `}] ,"count" : ` + text + ` }`
+		require.NoError(t, decodeBody([]byte(body), &into), text)
+		require.Equal(t, sampleBody{Text: "5.0", Count: want, List: []sampleInner{{want}, {want}}}, into)
+	}
+	e := newEdge(t)
+	show := e.show(object{"queue": json.RawMessage(`{"maxActive":5.0}`)})
+	require.EqualValues(t, 5, e.call("", "GET", show, nil).json["queue"].(object)["maxActive"])
+	e.call(e.operator, "PATCH", show, `{"queue":{"maxActive":5.5}}`).fails(http.StatusBadRequest, codeMalformedBody)
+	require.EqualValues(t, 25.5, e.call("", "GET", show, nil).json["seating"].(object)["sections"].([]any)[0].(object)["price"], "other numbers are as they were")
+}
+
+// Times that merely resemble RFC 3339 were taken for what somebody may have meant.
+func TestTimesHaveTheFormOfRFC3339(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"2030-06-01T18:00:00Z", "2030-06-01T18:00:00.5Z", "2030-06-01T18:00:00.123456789+02:00", "2028-02-29T23:59:59-11:30"} {
+		var into sampleBody
+		require.NoError(t, decodeBody([]byte(`{"at":"`+good+`"}`), &into), good)
+		want, err := time.Parse(time.RFC3339, good)
+		require.NoError(t, err)
+		require.True(t, want.Equal(*into.At.value), good)
+	}
+	for _, bad := range []string{
+		"2030-06-01T9:00:00Z", "2030-06-01T18:00:00,5Z", "2030-06-01T18:00:00+24:00", "2030-06-01T18:00:00+02:60", "2030-06-01T24:00:00Z",
+		"2030-06-01T18:00:60Z", "2030-06-01T18:00:00", "2030-06-01 18:00:00Z", "2030-02-30T18:00:00Z", "2030-6-1T18:00:00Z", "30-06-01T18:00:00Z", "",
+		"2030-06-01T18:00:00.Z", " 2030-06-01T18:00:00Z",
+	} {
+		err := decodeBody([]byte(`{"at":"`+bad+`"}`), &sampleBody{})
+		require.Error(t, err, bad)
+		require.Equal(t, codeMalformedBody, problemFor(err).Code, bad)
+	}
 }
 
 func TestWhatComesAsABodyAtAll(t *testing.T) {

@@ -147,7 +147,7 @@ func (s *Server) listMessages(c echo.Context, who Identity) error {
 	if err != nil {
 		return err
 	}
-	if before == 0 && len(messages) > 0 {
+	if before == 0 && len(messages) > 0 && c.Request().Method == http.MethodGet { // HEAD has shown nothing
 		last := messages[len(messages)-1].Seq
 		s.readBehindAnswer(ctx, domain.ReadMark{RoomID: id, PersonID: who.Person, UpTo: last, Epoch: room.ReadEpoch})
 	}

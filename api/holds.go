@@ -55,7 +55,7 @@ func (s *Server) holdSeats(c echo.Context, who Identity) error {
 
 func (s *Server) holdChosen(ctx context.Context, show domain.Show, request domain.RequestID, wanted []domain.SeatID) (domain.Hold, error) {
 	seats, err := show.Seating.CheckSelection(wanted)
-	if err != nil {
+	if seats, err = tooMany(seats, err); err != nil {
 		return domain.Hold{}, err
 	}
 	return s.deps.Steps.Hold(ctx, lua.HoldRequest{
@@ -63,15 +63,28 @@ func (s *Server) holdChosen(ctx context.Context, show domain.Show, request domai
 	})
 }
 
+// tooMany makes of more seats than anybody may have a choice that the step refuses for
+// their number: only there it is known how many the person has already.
+func tooMany(seats []domain.SeatID, err error) ([]domain.SeatID, error) {
+	var limit *domain.LimitError
+	if errors.As(err, &limit) {
+		return make([]domain.SeatID, limit.Limit+1), nil
+	}
+	return seats, err
+}
+
 // holdBest proposes what is free and lets the step choose. That others took every
 // proposal says nothing about the rest of the hall, so it proposes anew; without
 // any proposal the step still says why not, which may be that nobody admitted
 // this person.
 func (s *Server) holdBest(ctx context.Context, show domain.Show, request domain.RequestID, count int, section string) (domain.Hold, error) {
-	if err := checkBest(show.Seating, count, section); err != nil {
+	id := domain.HoldID(domain.NewID())
+	if refused, err := tooMany(nil, checkBest(show.Seating, count, section)); err != nil || refused != nil {
+		if err == nil {
+			_, err = s.deps.Steps.Hold(ctx, lua.HoldRequest{ShowID: show.ID, RequestID: request, HoldID: id, Candidates: [][]domain.SeatID{refused}})
+		}
 		return domain.Hold{}, err
 	}
-	id := domain.HoldID(domain.NewID())
 	for try := 1; ; try++ {
 		blocks, err := s.mirrors.blocks(ctx, show, count, section)
 		if err != nil {
@@ -150,7 +163,7 @@ func (s *Server) swapHold(c echo.Context, who Identity) error {
 		return err
 	}
 	seats, err := show.Seating.CheckSelection(body.Seats)
-	if err != nil {
+	if seats, err = tooMany(seats, err); err != nil {
 		return err
 	}
 	hold, err := s.deps.Steps.SwapHold(ctx, show.ID, s.admissions.request(show.ID, who.Person), id, seats)

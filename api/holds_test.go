@@ -108,12 +108,19 @@ func TestTheLimitOfOnePersonIsToldWithWhatIsUsed(t *testing.T) {
 	refused := e.call(me, "POST", show+"/holds", object{"seats": []string{"A-1-1", "A-1-2", "A-1-3", "A-1-4", "A-1-5"}}).
 		fails(http.StatusConflict, codeLimitReached)
 	require.Equal(t, float64(4), refused.json["limit"])
+	require.Equal(t, float64(0), refused.json["used"], "what is used is without this request")
 	e.call(me, "POST", show+"/holds", object{"best": object{"count": 5}}).fails(http.StatusConflict, codeLimitReached)
-	e.hold(me, show, "A-1-1", "A-1-2", "A-1-3")
-	for _, body := range []object{{"seats": []string{"A-2-1", "A-2-2"}}, {"best": object{"count": 2}}} {
+	held := e.hold(me, show, "A-1-1", "A-1-2", "A-1-3")
+	five := []string{"A-2-1", "A-2-2", "A-2-3", "A-2-4", "A-2-5"}
+	for _, body := range []object{
+		{"seats": []string{"A-2-1", "A-2-2"}}, {"best": object{"count": 2}}, {"seats": five}, {"best": object{"count": 5}}, {"best": object{"count": 1e9}},
+	} {
 		refused = e.call(me, "POST", show+"/holds", body).fails(http.StatusConflict, codeLimitReached)
 		require.Equal(t, float64(3), refused.json["used"])
 	}
+	e.hold(me, show, "A-2-1")
+	refused = e.call(me, "PUT", show+"/holds/"+held, object{"seats": five}).fails(http.StatusConflict, codeLimitReached)
+	require.Equal(t, float64(1), refused.json["used"], "what is exchanged is not used beside itself")
 }
 
 func TestAHoldIsFoundExtendedSwappedAndReleased(t *testing.T) {

@@ -274,6 +274,6 @@ func (s *Server) mountOperating(api *echo.Group) {
 	api.POST(show+"/remove", s.operator(s.removePerson))
 	api.POST(show+"/reset", s.operator(s.resetShow))
 	api.POST(show+"/preview", s.operator(s.previewShow))
-	api.GET(show+"/audit", s.operator(s.listActions))
-	api.GET(show+"/places/:request/explain", s.operator(s.explainPlace))
+	get(api, show+"/audit", s.operator(s.listActions))
+	get(api, show+"/places/:request/explain", s.operator(s.explainPlace))
 }

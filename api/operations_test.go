@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,45 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		refused := e.call("", "PUT", path, nil).fails(http.StatusMethodNotAllowed, codeMethodNotAllowed)
 		require.Contains(t, refused.header.Get("Allow"), "GET")
 	}
+}
+
+// HEAD was refused where GET is answered. It is the same answer without its body, and
+// shows nobody anything: what is read by looking is not read by it.
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	show := e.show(nil)
+	me := e.inside(show)
+	room := e.call(me, "POST", "/api/chat/rooms", object{"name": "A room"}).is(http.StatusCreated).text("id")
+	friend := e.person()
+	e.call(friend, "POST", "/api/chat/rooms/"+room+"/members", nil).is(http.StatusNoContent)
+	e.call(me, "POST", "/api/chat/rooms/"+room+"/messages", object{"text": "hello"}).is(http.StatusCreated)
+	for path, token := range map[string]string{
+		"/api/shows": "", show: "", show + "/admission": me, show + "/seats": me, show + "/holds": me, "/api/bookings": me, "/api/bookings/none": me,
+		"/api/chat/rooms/" + room + "/messages": friend, "/api/operator/shows": e.operator, "/healthz": "", "/metrics": "", "/openapi.yaml": "", "/api/nothing": "",
+	} {
+		head, get := e.call(token, "HEAD", path, nil), e.call(token, "GET", path, nil)
+		require.Equal(t, get.status, head.status, path)
+		require.Equal(t, get.header.Get("Content-Type"), head.header.Get("Content-Type"), path)
+		require.Empty(t, head.body, path)
+	}
+	e.call(me, "HEAD", show+"/admission/claim", nil).is(http.StatusMethodNotAllowed)
+	e.call(me, "HEAD", show+"/admission/stream", nil).is(http.StatusMethodNotAllowed)
+}
+
+func TestHeadMarksNothingAsRead(t *testing.T) {
+	t.Parallel()
+	redisServer := testenv.StartRedis(t)
+	e := newEdgeOn(t, sqlite(t), redisServer.URL)
+	me := e.person()
+	room := e.call(me, "POST", "/api/chat/rooms", object{"name": "A room"}).is(http.StatusCreated).text("id")
+	e.call(me, "POST", "/api/chat/rooms/"+room+"/messages", object{"text": "hello"}).is(http.StatusCreated)
+	marks := func() int64 { return e.rdb.XLen(t.Context(), events.StreamChatRead).Val() }
+	before := marks()
+	e.call(me, "HEAD", "/api/chat/rooms/"+room+"/messages", nil).is(http.StatusOK)
+	e.call(me, "GET", "/api/chat/rooms/"+room+"/messages", nil).is(http.StatusOK)
+	testenv.Eventually(t, 10*time.Second, "what GET has shown is marked", func() bool { return marks() > before })
+	require.Equal(t, before+1, marks())
 }
 
 func TestTheCorrelationIDIsTakenOnlyWhenHarmless(t *testing.T) {

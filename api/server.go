@@ -201,65 +201,75 @@ func (s *Server) routes() *echo.Echo {
 	return e
 }
 
+// getter is what routes are mounted on: all of the server, or a part under a prefix.
+type getter interface {
+	Match(methods []string, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) []*echo.Route
+}
+
+// get mounts a reading. HEAD is answered as GET is, and net/http keeps the body back.
+func get(on getter, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) {
+	on.Match([]string{http.MethodGet, http.MethodHead}, path, handler, middleware...)
+}
+
 func (s *Server) mountShows(api *echo.Group) {
-	api.GET("/shows", s.listShows)
+	get(api, "/shows", s.listShows)
 	api.POST("/shows", s.operator(s.createShow))
-	api.GET("/shows/:show", s.getShow)
+	get(api, "/shows/:show", s.getShow)
 	api.PATCH("/shows/:show", s.operator(s.changeShow))
-	api.GET("/shows/:show/draw", s.getDraw)
+	get(api, "/shows/:show/draw", s.getDraw)
 	api.POST("/shows/:show/admission", s.person(s.joinShow))
-	api.GET("/shows/:show/admission", s.person(s.myPlace))
+	get(api, "/shows/:show/admission", s.person(s.myPlace))
 	api.GET("/shows/:show/admission/stream", s.person(s.streamPlace))
 	api.DELETE("/shows/:show/admission", s.person(s.leaveShow))
 	api.POST("/shows/:show/admission/claim", s.person(s.claimTurn))
 	api.POST("/shows/:show/admission/extend", s.person(s.extendTurn))
-	api.GET("/pass/jwks.json", s.passKeys)
-	api.GET("/pass/revocations", s.passRevocations)
+	get(api, "/pass/jwks.json", s.passKeys)
+	get(api, "/pass/revocations", s.passRevocations)
 }
 
 func (s *Server) mountSelling(api *echo.Group) {
-	api.GET("/shows/:show/seats", s.person(s.listSeats), middleware.GzipWithConfig(middleware.GzipConfig{Level: seatsGzip, MinLength: seatsGzipFrom}))
-	api.GET("/shows/:show/holds", s.person(s.listHolds))
+	get(api, "/shows/:show/seats", s.person(s.listSeats), middleware.GzipWithConfig(middleware.GzipConfig{Level: seatsGzip, MinLength: seatsGzipFrom}))
+	get(api, "/shows/:show/holds", s.person(s.listHolds))
 	api.POST("/shows/:show/holds", s.person(s.holdSeats))
 	api.PUT("/shows/:show/holds/:hold", s.person(s.swapHold))
 	api.DELETE("/shows/:show/holds/:hold", s.person(s.releaseHold))
 	api.POST("/shows/:show/holds/:hold/extend", s.person(s.extendHold))
 	api.POST("/shows/:show/bookings", s.person(s.bookHold))
-	api.GET("/bookings", s.person(s.listBookings))
-	api.GET("/bookings/:booking", s.person(s.getBooking))
+	get(api, "/bookings", s.person(s.listBookings))
+	get(api, "/bookings/:booking", s.person(s.getBooking))
 	api.DELETE("/bookings/:booking", s.person(s.cancelBooking))
 }
 
 func (s *Server) mountChat(api *echo.Group) {
 	api.POST("/chat/rooms", s.person(s.createRoom))
-	api.GET("/chat/rooms", s.person(s.listRooms))
-	api.GET("/shows/:show/chat/rooms", s.person(s.listShowRooms))
+	get(api, "/chat/rooms", s.person(s.listRooms))
+	get(api, "/shows/:show/chat/rooms", s.person(s.listShowRooms))
 	api.POST("/chat/rooms/:room/members", s.person(s.joinRoom))
 	api.DELETE("/chat/rooms/:room/members", s.person(s.leaveRoom))
 	api.POST("/chat/rooms/:room/messages", s.person(s.say))
-	api.GET("/chat/rooms/:room/messages", s.person(s.listMessages))
+	get(api, "/chat/rooms/:room/messages", s.person(s.listMessages))
 	api.DELETE("/chat/rooms/:room/messages/:seq", s.person(s.deleteMessage))
 	api.POST("/chat/rooms/:room/read", s.person(s.markRead))
 	api.POST("/chat/rooms/:room/unread", s.person(s.markUnread))
-	api.GET("/chat/rooms/:room/readers", s.person(s.listReaders))
+	get(api, "/chat/rooms/:room/readers", s.person(s.listReaders))
 }
 
 func (s *Server) mountOperator(api *echo.Group) {
-	api.GET("/operator/shows", s.operator(s.operatorShows))
-	api.GET("/operator/shows/:show", s.operator(s.operatorShow))
-	api.GET("/operator/dead-letters", s.operator(s.listDeadLetters))
+	get(api, "/operator/shows", s.operator(s.operatorShows))
+	get(api, "/operator/shows/:show", s.operator(s.operatorShow))
+	get(api, "/operator/dead-letters", s.operator(s.listDeadLetters))
 	api.POST("/operator/dead-letters", s.operator(s.requeueDeadLetter))
 	api.DELETE("/operator/dead-letters", s.operator(s.dropDeadLetter))
-	api.GET("/operator/dead-letters/audit", s.operator(s.listLetterActions))
+	get(api, "/operator/dead-letters/audit", s.operator(s.listLetterActions))
 }
 
 func (s *Server) mountOperations(e *echo.Echo) {
-	e.GET("/healthz", s.healthz)
-	e.GET("/readyz", s.readyz)
-	e.GET("/metrics", s.metrics())
-	e.GET("/openapi.yaml", serveSpec(openapiSpec))
-	e.GET("/asyncapi.yaml", serveSpec(asyncapiSpec))
-	e.GET("/.well-known/jwks.json", s.passKeys)
+	get(e, "/healthz", s.healthz)
+	get(e, "/readyz", s.readyz)
+	get(e, "/metrics", s.metrics())
+	get(e, "/openapi.yaml", serveSpec(openapiSpec))
+	get(e, "/asyncapi.yaml", serveSpec(asyncapiSpec))
+	get(e, "/.well-known/jwks.json", s.passKeys)
 }
 
 // person lets a handler run for whoever the request's token names.

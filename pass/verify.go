@@ -122,7 +122,12 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Pass, error) {
 		return Pass{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalid, maxPassBytes)
 	}
 	var c claims
-	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return v.keys.find(ctx, t) })
+	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		if _, critical := t.Header["crit"]; critical { // RFC 7515: whoever does not understand it must refuse
+			return nil, errors.New("no critical header is understood here")
+		}
+		return v.keys.find(ctx, t)
+	})
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		return Pass{}, err

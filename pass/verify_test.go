@@ -95,6 +95,7 @@ func TestWhatIsNoPassOfThisShowIsRefused(t *testing.T) {
 		"none":                 {forge(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil), pass.ErrInvalid},
 		"public key as secret": {forge(t, jwt.SigningMethodHS256, []byte(public(1)), nil), pass.ErrInvalid},
 		"no key id":            {forge(t, jwt.SigningMethodEdDSA, key, rename), pass.ErrInvalid},
+		"critical header":      {forge(t, jwt.SigningMethodEdDSA, key, func(h map[string]any, _ jwt.MapClaims) { h["crit"] = []string{"b64"} }), pass.ErrInvalid},
 		"another issuer":       {forge(t, jwt.SigningMethodEdDSA, key, with("iss", "mallory")), pass.ErrInvalid},
 		"no issuer":            {forge(t, jwt.SigningMethodEdDSA, key, without("iss")), pass.ErrInvalid},
 		"no end":               {forge(t, jwt.SigningMethodEdDSA, key, without("exp")), pass.ErrInvalid},
