@@ -26,26 +26,19 @@ straighten_rate()
 if since > OUTAGE then show.drop_after = now + show.grace_ms + RENEWAL end
 redis.call('HSET', key.show, 'last_tick', int(now), 'drop_after', int(show.drop_after))
 
-local silent, stands, ghosts = now - show.grace_ms, phase(), {}
-local dropping = over(show.drop_after) and stands ~= 'SOLD_OUT' and stands ~= 'CLOSED'
-if dropping then
-  ghosts = redis.call('ZRANGEBYSCORE', key.presence, '-inf', int(silent), 'LIMIT', 0, limit)
+local silent, stands, quiet, ghosts = now - show.grace_ms, phase(), {}, {}
+if over(show.drop_after) and stands ~= 'SOLD_OUT' and stands ~= 'CLOSED' then
+  quiet = redis.call('ZRANGEBYSCORE', key.presence, '-inf', int(silent), 'LIMIT', 0, limit)
+  ghosts = those_waiting(quiet)
   finish(ghosts, 'EXPIRED', 'silent')
 end
 
 -- More silent ones than one call may drop can stand at the front still.
-local function is_silent(contact) return dropping and (not contact or tonumber(contact) <= silent) end
-local free, front, guests, late = room(ARGV[5] == '1'), {}, {}, {}
-if free > 0 then front = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
-local heard = #ghosts < limit and redis.call('ZCARD', key.waiting) == redis.call('ZCARD', key.presence)
-if heard then guests = front end -- all the silent ones are gone, and nobody is without a contact
-for i, contact in ipairs(heard and {} or read_many('ZMSCORE', key.presence, front)) do
-  local list = is_silent(contact) and late or guests
-  list[#list + 1] = front[i]
-end
+local free, guests, late = room(ARGV[5] == '1'), {}, {}
+if free > 0 then guests = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
+if #quiet == limit then guests, late = part_by_contact(guests, silent) end
 finish(late, 'EXPIRED', 'silent')
 if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end
-many('ZREM', key.presence, guests)
 admit(guests)
 
 local ended = {}
@@ -55,6 +48,6 @@ end
 if #ended + #guests > 0 then bump() end
 local freed = {}
 for i = 1, #changes, 2 do freed[#freed + 1] = changes[i] end
-local more = #overdue == limit or #ghosts == limit
+local more = #overdue == limit or #quiet == limit
   or free > #guests and redis.call('ZCARD', key.waiting) > 0
 return {'OK', numbers(held_now()), 0, more and 1 or 0, now + show.turn_ms, guests, ended, freed}

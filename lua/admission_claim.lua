@@ -1,7 +1,7 @@
 -- Takes a turn: its short deadline becomes a session's. Claiming again changes nothing.
 -- USES    clock show admission
 -- READS   waiting rate ended
--- WRITES  show active claimed trail
+-- WRITES  show active claimed presence trail
 -- ARGV    1 clock offset in ms, 2 request
 -- RETURNS OK, numbers, place
 --         NOT_ADMITTED: waiting, or the turn is over
@@ -19,6 +19,7 @@ if status == 'ADMITTED' then
   note(request, 'claimed:' .. int(now))
   learn_turns(1, 0)
   redis.call('SADD', key.claimed, request)
+  redis.call('ZREM', key.presence, request) -- kept while the turn was not claimed
   redis.call('ZADD', key.active, int(now + show.session_ms), request)
   bump()
 end

@@ -1,33 +1,42 @@
 -- Samples the line: the scores at the ranks of domain.RankGrid, for telling everybody
--- their rank from one small message.
+-- their rank from one small message. A long line is sampled over some calls, so that
+-- others are served in between: ranks go on meaning those of the first call.
 -- USES    clock show seats admission
 -- READS   show waiting active rate holds deadlines
 -- WRITES
 -- ARGV    1 clock offset in ms, 2 ranks sampled without a gap, 3 ratio of further ranks,
---         4 longest line that is read whole instead of knot by knot
--- RETURNS OK, numbers, scores ...
+--         4 longest line that is read whole instead of knot by knot, 5 most to sample,
+--         6 people in the line when sampling began (0: begin), 7 rank and 8 score last
+--         sampled
+-- RETURNS OK, numbers, rank last sampled, scores ...
 --         NOT_LOADED: the show is not there
 
-local dense, ratio, whole = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local waiting = redis.call('ZCARD', key.waiting)
-
-local function read(first, last) return redis.call('ZRANGE', key.waiting, first, last, 'WITHSCORES') end
-local line = waiting <= whole and read(0, -1) or read(0, dense - 1)
-
-local reply = {'OK', numbers(held_now())}
-local function sample(rank)
-  local score = line[2 * rank] or read(rank - 1, rank - 1)[2]
-  reply[#reply + 1] = tonumber(score)
+local dense, ratio, whole, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local length, last, score = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local moved = 0 -- by how much those behind have come forward since sampling began
+if length == 0 then
+  length = redis.call('ZCARD', key.waiting)
+else
+  moved = last - redis.call('ZCOUNT', key.waiting, '-inf', score)
 end
 
-for rank = 1, math.min(waiting, dense) do sample(rank) end
-local exact, last = dense * ratio, dense
-while waiting > dense and last < waiting do
-  local rank = math.min(math.floor(exact), waiting)
-  if rank > last then
-    sample(rank)
-    last = rank
-  end
+local function read(first, to) return redis.call('ZRANGE', key.waiting, first, to, 'WITHSCORES') end
+local line, gap = {}, last >= dense
+if length <= whole then line = read(0, -1) elseif not gap then line = read(0, dense - 1) end
+
+local reply = {'OK', numbers(held_now()), last}
+local function sample(rank)
+  local at = rank - moved
+  score = line[2 * at] or read(at - 1, at - 1)[2] or score -- none: left since, so the last before counts
+  reply[#reply + 1] = tonumber(score)
+  reply[3], last = rank, rank
+end
+
+for rank = last + 1, math.min(length, dense) do sample(rank) end
+local exact = dense
+while last < length and #reply < most + 3 do
   exact = exact * ratio
+  local rank = math.min(math.floor(exact), length)
+  if rank > last then sample(rank) end
 end
 return reply

@@ -10,8 +10,9 @@ import (
 
 // Bounds of one admit step; More asks for another.
 const (
-	maxAdmissions = 1000 // let in
-	maxEndings    = 200  // sessions ended, and silent waiters dropped, each
+	maxAdmissions = 500 // let in
+	maxEndings    = 200 // sessions ended, and silent waiters dropped, each
+	maxKnots      = 400 // sampled by one call; the sample of a million is some thousand
 )
 
 // AdmitOptions say why an admit step runs and how much it may do.
@@ -21,7 +22,7 @@ type AdmitOptions struct {
 	// once, while one that comes a little early is not lost. 0: a slot was freed, or
 	// limits have changed; run now.
 	Tick time.Duration
-	// Batch is how many to let in at most; 0 means 1000, which is the most.
+	// Batch is how many to let in at most; 0 means 500, which is the most.
 	Batch int
 	// ByOperator lets people in while the show is paused too. It passes no limit.
 	ByOperator bool
@@ -67,14 +68,25 @@ func (s *Steps) Admit(ctx context.Context, show domain.ShowID, opts AdmitOptions
 // Knots samples the line at the ranks of domain.RankGrid. Scores are secret while the
 // draw is open: no rank may be told from them before.
 func (s *Steps) Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error) {
-	r, err := s.step(ctx, "admission_knots", show, domain.RankDense, fmt.Sprint(domain.RankRatio), s.whole)
-	if err != nil {
-		return domain.RankKnots{}, domain.Stats{}, err
-	}
-	stats, _ := r.list(0).stats(show)
-	knots := domain.RankKnots{Waiting: stats.Waiting}
-	for i := range r.rest(1) {
-		knots.Scores = append(knots.Scores, r.int(1+i))
+	var knots domain.RankKnots
+	var stats domain.Stats
+	for last, score := int64(0), int64(0); last == 0 || last < knots.Waiting; {
+		r, err := s.step(ctx, "admission_knots", show, domain.RankDense, fmt.Sprint(domain.RankRatio), s.whole, maxKnots, knots.Waiting, last, score)
+		if err != nil {
+			return domain.RankKnots{}, domain.Stats{}, err
+		}
+		if last == 0 {
+			stats, _ = r.list(0).stats(show)
+			knots.Waiting = stats.Waiting
+		}
+		if knots.Waiting == 0 {
+			break
+		}
+		last = r.int(1)
+		for i := range r.rest(2) {
+			score = r.int(2 + i)
+			knots.Scores = append(knots.Scores, score)
+		}
 	}
 	return knots, stats, nil
 }

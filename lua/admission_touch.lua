@@ -1,5 +1,5 @@
--- Renews the last contact of people who wait. Presence has those who wait and nobody
--- else, so others are left out.
+-- Renews the last contact of people who wait. Presence has those who wait, and those who
+-- were let in and have not claimed yet, for whom it decides nothing; others are left out.
 -- USES    clock
 -- READS
 -- WRITES  presence

@@ -24,7 +24,7 @@ var allKeys = []keyInfo{
 	{"waiting", "sessions:{SHOW}:waiting", "zset", "request id -> place in the line; lower is earlier", noTTL},
 	{"active", "sessions:{SHOW}:active", "zset", "request id -> deadline in ms, of the turn and after the claim of the session", noTTL},
 	{"claimed", "sessions:{SHOW}:claimed", "set", "request ids in active that have claimed their turn", noTTL},
-	{"presence", "presence:{SHOW}", "zset", "request id -> last contact in ms, of those in waiting", noTTL},
+	{"presence", "presence:{SHOW}", "zset", "request id -> last contact in ms, of those in waiting; kept while their turn is not claimed", noTTL},
 	{"rate", "rate:{SHOW}", "hash", "second -> admissions, for the last 61 seconds", noTTL},
 	{"draw", "draw:{SHOW}", "list", "request ids of all who took part in the draw, in order of arrival, whatever became of them", noTTL},
 	{"ended", "ended:{SHOW}", "hash", "request id -> STATUS:ms:why of a place that is over (EXPIRED, LEFT); joining again removes it", noTTL},

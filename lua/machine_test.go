@@ -365,8 +365,16 @@ func (m *machine) checkPeople(r *rapid.T, stats domain.Stats, k keys) {
 		r.Fatalf("places do not add up: %+v", stats)
 	case !slices.Equal(k.waiting, line):
 		r.Fatalf("line is %v, arrived %v", k.waiting, line)
-	case !slices.Equal(k.present, slices.Sorted(slices.Values(k.waiting))):
-		r.Fatalf("present %v, waiting %v", k.present, k.waiting)
+	}
+	for _, request := range k.waiting {
+		if !slices.Contains(k.present, request) {
+			r.Fatalf("%s waits and has no contact", request)
+		}
+	}
+	for _, request := range k.present {
+		if !slices.Contains(k.waiting, request) && (!slices.Contains(k.active, request) || slices.Contains(k.claimed, request)) {
+			r.Fatalf("%s has a contact, and neither waits nor has a turn to claim", request)
+		}
 	}
 	for _, request := range k.claimed {
 		if !slices.Contains(k.active, request) {

@@ -79,6 +79,28 @@ local function was_extended(request)
   return string.match(redis.call('HGET', key.trail, request) or '', 'extended:%d+;$') ~= nil
 end
 
+-- Those of some silent people who wait. Whoever has a turn is in presence still and keeps
+-- it until its deadline: taking out each at each admission would be most of its work.
+local function those_waiting(silent)
+  local waiting, idle = {}, {}
+  for i, score in ipairs(read_many('ZMSCORE', key.waiting, silent)) do
+    local list = score and waiting or idle
+    list[#list + 1] = silent[i]
+  end
+  many('ZREM', key.presence, idle)
+  return waiting
+end
+
+-- Parts people who wait by their last contact: later than an instant, and not.
+local function part_by_contact(people, instant)
+  local heard, silent = {}, {}
+  for i, contact in ipairs(read_many('ZMSCORE', key.presence, people)) do
+    local list = contact and tonumber(contact) <= instant and silent or heard
+    list[#list + 1] = people[i]
+  end
+  return heard, silent
+end
+
 -- Gives a turn to people who are no longer in the line.
 local function admit(requests)
   if #requests == 0 then return end

@@ -6,10 +6,10 @@
 -- WRITES
 -- ARGV    1 clock offset in ms
 -- RETURNS OK, now, sold out key is there (1 or 0), {field, value ...} of the show, counts:
---           waiting, present, inside, of these with their time over, claimed; requests that
---           both wait and are inside, requests that claimed and are not inside, {seat,
---           value ...}, {hold, value ...}, holds with a deadline, holds begun, {request,
---           its holds ...}, {request, seats bought ...}, {booking, outcome ...}
+--           waiting, present, inside, of these with their time over, claimed, inside and
+--           present; requests that both wait and are inside, requests that claimed and are
+--           not inside, {seat, value ...}, {hold, value ...}, holds with a deadline, holds
+--           begun, {request, its holds ...}, {request, seats bought ...}, {booking, outcome ...}
 --         NOT_LOADED: the show is not there
 
 local function all(name) return redis.call('HGETALL', name) end
@@ -23,9 +23,13 @@ end
 for i, score in ipairs(read_many('ZMSCORE', key.active, claimed)) do
   if not score then outside[#outside + 1] = claimed[i] end
 end
+local turns_present = 0
+for _, contact in ipairs(read_many('ZMSCORE', key.presence, inside)) do
+  if contact then turns_present = turns_present + 1 end
+end
 
 return {'OK', now, redis.call('EXISTS', key.sold_out), stored,
   {redis.call('ZCARD', key.waiting), redis.call('ZCARD', key.presence), #inside,
-    redis.call('ZCOUNT', key.active, '-inf', int(now)), #claimed},
+    redis.call('ZCOUNT', key.active, '-inf', int(now)), #claimed, turns_present},
   twice, outside, all(key.seats), all(key.holds), redis.call('ZRANGE', key.deadlines, 0, -1),
   redis.call('ZRANGE', key.begun, 0, -1), all(key.owners), all(key.bought), all(key.settled)}

@@ -12,8 +12,8 @@ import (
 )
 
 // maxAdmitRounds bounds the calls that one command makes to the admit step, at
-// up to 1,000 people a call. What is left is done by the next tick.
-const maxAdmitRounds = 200
+// up to 500 people a call. What is left is done by the next tick.
+const maxAdmitRounds = 400
 
 // admission lets people in. Running it twice is harmless: the step in Redis
 // admits only into free slots and within the rate, whoever calls it.

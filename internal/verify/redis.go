@@ -13,8 +13,8 @@ func (c *checker) line() {
 	if got := a.Waiting + a.Inside + a.Fields["ended"]; got != a.Fields["joined"] {
 		wrong(c, "waiting+active+ended=joined", show, "%d + %d + %d is not %d", a.Waiting, a.Inside, a.Fields["ended"], a.Fields["joined"])
 	}
-	if a.Present != a.Waiting {
-		wrong(c, "presence of those who wait", show, "%d wait and the presence of %d is kept", a.Waiting, a.Present)
+	if a.Present != a.Waiting+a.TurnsPresent {
+		wrong(c, "presence of those who wait", show, "%d wait, %d of those inside are not claimed yet, and the presence of %d is kept", a.Waiting, a.TurnsPresent, a.Present)
 	}
 	if active := a.Inside - a.Over; active > a.Fields["max_active"] {
 		wrong(c, "active<=maxActive", show, "%d are inside and %d may be; right only while people leave after the limit was lowered",

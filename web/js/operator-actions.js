@@ -25,9 +25,16 @@ export function letIn({ asked, admitted, limitedBy }) {
   return `${plural(admitted, 'person', 'people')} of ${count(asked)} let in${stopped ? `: ${stopped}` : ''}.`;
 }
 
-/** A person is named by request id where it has the form of one. */
-export function placeName(name) {
-  return /^[A-Za-z0-9_-]{22}$/.test(name) ? { requestId: name } : { person: name };
+/** Ends a place, named by its request id or by its person: a name may have the form of an id. */
+export async function removePlace(api, path, name) {
+  if (/^[A-Za-z0-9_-]{14}$/.test(name)) {
+    try {
+      return await api.post(path, { requestId: name });
+    } catch (err) {
+      if (err.status !== 404) throw err;
+    }
+  }
+  return api.post(path, { person: name });
 }
 
 /**
@@ -49,7 +56,7 @@ export function wireActions({ api, act, chosen, say }) {
     act(async () => renderExplanation(await api.get(path('places/') + at`${byId('place-name').value.trim()}` + '/explain')), '');
   });
   byId('remove-place').append(confirmButton('Remove', 'End this place?', () =>
-    act(() => api.post(path('remove'), placeName(byId('place-name').value.trim())), 'Removed.'), { id: 'remove', class: 'danger' }));
+    act(() => removePlace(api, path('remove'), byId('place-name').value.trim()), 'Removed.'), { id: 'remove', class: 'danger' }));
   byId('reset-place').append(confirmButton('Begin anew', 'End everybody’s place? Seats sold stay sold.', () =>
     act(() => api.post(path('reset')), 'All places have ended; a new epoch has begun.'), { id: 'reset', class: 'danger' }));
   byId('audit').addEventListener('toggle', () => {

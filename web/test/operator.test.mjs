@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { letIn, placeName, previewed } from '../js/operator-actions.js';
+import { letIn, previewed, removePlace } from '../js/operator-actions.js';
 import { explain, instant, limitChange, newShow } from '../js/operator-form.js';
 import { odds } from '../js/text.js';
 
@@ -34,8 +34,22 @@ test('what an operator did is told in a sentence', () => {
   assert.equal(previewed({ waiting: 0 }), 'Nobody is waiting.');
   assert.equal(letIn({ asked: 10, admitted: 10 }), '10 people of 10 let in.');
   assert.equal(letIn({ asked: 10, admitted: 1, limitedBy: 'maxActive' }), '1 person of 10 let in: as many are inside as may be.');
-  assert.deepEqual(placeName('AAAAAAAAAAAAAAAAAAAAAA'), { requestId: 'AAAAAAAAAAAAAAAAAAAAAA' });
-  assert.deepEqual(placeName('ada'), { person: 'ada' });
+});
+
+test('a place is ended by its id or its person, also where a name looks like an id', async () => {
+  const asked = [];
+  const desk = (known) => ({
+    async post(path, body) {
+      asked.push(body);
+      if (!known(body)) throw Object.assign(new Error('no place'), { status: 404 });
+    },
+  });
+  await removePlace(desk(() => true), 'remove', 'ada');
+  await removePlace(desk(() => true), 'remove', 'AAAAAAAAAAAAAA');
+  await removePlace(desk((body) => body.person), 'remove', 'margaret_smith');
+  await assert.rejects(removePlace(desk(() => false), 'remove', 'margaret_smith'), { status: 404 });
+  assert.deepEqual(asked, [{ person: 'ada' }, { requestId: 'AAAAAAAAAAAAAA' }, { requestId: 'margaret_smith' }, { person: 'margaret_smith' },
+    { requestId: 'margaret_smith' }, { person: 'margaret_smith' }]);
 });
 
 test('odds are told as they are', () => {
