@@ -42,8 +42,11 @@ func (db *DB) Book(ctx context.Context, commands []domain.Booking) ([]BookingOut
 }
 
 func (db *DB) bookGroup(ctx context.Context, commands []domain.Booking) ([]BookingOutcome, error) {
-	var outcomes []BookingOutcome
-	err := db.engine.write(ctx, func(tx session) error {
+	outcomes, done, err := db.bookPlainly(ctx, commands)
+	if done {
+		return outcomes, err
+	}
+	err = db.engine.write(ctx, func(tx session) error {
 		g := &bookGroup{db: db, tx: tx, commands: commands, outcomes: make([]BookingOutcome, len(commands))}
 		outcomes = g.outcomes
 		return g.decide(ctx)

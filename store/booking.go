@@ -250,6 +250,18 @@ func (db *DB) noteHandled(ctx context.Context, tx session, kind string, commands
 
 // handled is the statement of noteHandled; it counts the commands that it records.
 func (db *DB) handled(kind string, commands []domain.CommandID, bookings []domain.Booking, noted *int) statement {
+	s := db.note(kind, commands, bookings)
+	s.sql += ` ON CONFLICT (id) DO NOTHING RETURNING id`
+	s.row = func(scanner) error {
+		*noted++
+		return nil
+	}
+	return s
+}
+
+// note makes the statement that records commands with their effects; it fails when one
+// is recorded already.
+func (db *DB) note(kind string, commands []domain.CommandID, bookings []domain.Booking) statement {
 	ids, outcomes := make([]string, len(bookings)), make([]string, len(bookings))
 	for i, b := range bookings {
 		ids[i], outcomes[i] = string(b.BookingID), string(b.Status)
@@ -257,13 +269,8 @@ func (db *DB) handled(kind string, commands []domain.CommandID, bookings []domai
 	from, args := db.engine.rows(2, column{"command", texts(commands)}, column{"booking", ids}, column{"outcome", outcomes})
 	return statement{
 		sql: `INSERT INTO handled_commands (id, kind, booking_id, outcome, handled_at)
-			SELECT r.command, $1, r.booking, r.outcome, ` + db.engine.now() + ` FROM ` + from + ` WHERE true
-			ON CONFLICT (id) DO NOTHING RETURNING id`,
+			SELECT r.command, $1, r.booking, r.outcome, ` + db.engine.now() + ` FROM ` + from + ` WHERE true`,
 		args: append([]any{kind}, args...),
-		row: func(scanner) error {
-			*noted++
-			return nil
-		},
 	}
 }
 
