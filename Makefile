@@ -10,7 +10,7 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-web bench soak fmt vet lint vuln ci
+.PHONY: help run build test test-web bench soak pooler fmt vet lint vuln ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ SOAK ?= 5m
 
 soak: ## break one part after the other under load, for SOAK=5m
 	SOAK=$(SOAK) $(GO) test $(RACE) -tags soak -run '^TestSoak$$' -v -timeout 24h .
+
+pooler: ## keep the promises about SQL behind PgBouncer too (installs it)
+	$(GO) test $(RACE) -tags pooler -run 'BehindPgBouncer|/pgbouncer' -timeout 15m . ./store
 
 fmt: ## fail on files that gofmt would change
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './node_modules/*')); \

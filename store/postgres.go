@@ -12,11 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
-
-	"foyer/migrations"
 )
 
 // Settings of a connection that the address does not name itself.
@@ -28,6 +23,9 @@ const (
 	statementWithin   = "15s" // statement_timeout
 	idleInTransaction = "30s" // a process that froze must not keep its locks
 	rollbackWithin    = 5 * time.Second
+	// pingWithin bounds the question whether a connection that was idle for a second
+	// still answers. A half-open one must not cost a statement's whole time.
+	pingWithin = 2 * time.Second
 
 	// A plan kept for any values takes a group for ten rows: reading marks of a
 	// thousand members was 20 times slower with it. And it outlives the empty
@@ -38,14 +36,13 @@ const (
 	preferIndexes = "1.1"
 )
 
-// Seconds between attempts to get the lock of the migrations, and their number.
-const (
-	migrationLockPeriod   = 1
-	migrationLockAttempts = 300
-)
-
 // postgres is the engine on PostgreSQL.
-type postgres struct{ pool *pgxpool.Pool }
+type postgres struct {
+	pool *pgxpool.Pool
+	// each, where set, stands before the statements of each transaction. It makes the
+	// settings that a pooler between us and the server keeps no session for.
+	each *statement
+}
 
 func openPostgres(ctx context.Context, address string) (engine, error) {
 	config, err := pgxpool.ParseConfig(address)
@@ -62,19 +59,32 @@ func openPostgres(ctx context.Context, address string) (engine, error) {
 	if !u.Query().Has("connect_timeout") {
 		config.ConnConfig.ConnectTimeout = connectWithin
 	}
+	if !u.Query().Has("pool_ping_timeout") {
+		config.PingTimeout = pingWithin
+	}
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connectionLife, connectionJitter
 	parameters := config.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{
-		"application_name":                    "foyer",
-		"statement_timeout":                   statementWithin,
-		"idle_in_transaction_session_timeout": idleInTransaction,
-		"plan_cache_mode":                     planForValues,
-		"random_page_cost":                    preferIndexes,
-	} {
-		if _, named := parameters[name]; !named {
-			parameters[name] = value
+	if _, named := parameters["application_name"]; !named {
+		parameters["application_name"] = "foyer"
+	}
+	for _, s := range sessionSettings {
+		if _, named := parameters[s.name]; !named {
+			parameters[s.name] = s.value
 		}
 	}
+	p, err := connectPostgres(ctx, config)
+	if !refusesSettings(err) {
+		return p, err
+	}
+	each := withoutSession(config, u.Query().Has("default_query_exec_mode"))
+	if p, err = connectPostgres(ctx, config); err != nil {
+		return nil, err
+	}
+	p.each = each
+	return p, nil
+}
+
+func connectPostgres(ctx context.Context, config *pgxpool.Config) (*postgres, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -137,7 +147,7 @@ func (p *postgres) transient(err error) bool {
 func (p *postgres) run(ctx context.Context, statements ...statement) error {
 	return retry(ctx, pgconn.SafeToRetry, func() error {
 		batch := &pgx.Batch{}
-		if err := queue(batch, statements); err != nil {
+		if err := queue(batch, p.prepended(statements)); err != nil {
 			return err
 		}
 		return p.pool.SendBatch(ctx, batch).Close()
@@ -147,7 +157,7 @@ func (p *postgres) run(ctx context.Context, statements ...statement) error {
 func (p *postgres) write(ctx context.Context, do func(tx session) error) error {
 	return retry(ctx, p.transient, func() error {
 		return p.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-			tx := &postgresTx{conn: conn}
+			tx := &postgresTx{postgres: p, conn: conn}
 			if err := do(tx); err != nil {
 				tx.rollback(ctx)
 				return err
@@ -159,6 +169,7 @@ func (p *postgres) write(ctx context.Context, do func(tx session) error) error {
 
 // postgresTx begins its transaction with its first statements, in one round trip.
 type postgresTx struct {
+	*postgres
 	conn *pgxpool.Conn
 	tx   pgx.Tx // nil until begun
 }
@@ -167,6 +178,7 @@ func (t *postgresTx) run(ctx context.Context, statements ...statement) error {
 	batch := &pgx.Batch{}
 	if t.tx == nil {
 		batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		statements = t.prepended(statements)
 	}
 	if err := queue(batch, statements); err != nil {
 		return err
@@ -220,24 +232,4 @@ func queue(batch *pgx.Batch, statements []statement) error {
 		})
 	}
 	return nil
-}
-
-// migrate uses a connection of its own, without a limit on a statement's time:
-// changing a large table may take long. The advisory lock makes several
-// processes take turns; the second finds nothing left to do.
-func (p *postgres) migrate(ctx context.Context) error {
-	config := p.pool.Config().ConnConfig
-	config.RuntimeParams["statement_timeout"] = "0"
-	db := stdlib.OpenDB(*config)
-	defer db.Close()
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrationLockPeriod, migrationLockAttempts))
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Postgres(), goose.WithSessionLocker(locker))
-	if err != nil {
-		return err
-	}
-	_, err = provider.Up(ctx)
-	return err
 }

@@ -109,7 +109,7 @@ func newPostgres(durable bool) (*postgres, error) {
 
 func (s *postgres) launch(initdb string) error {
 	var err error
-	if s.owner, err = s.runAs(); err != nil {
+	if s.owner, err = giveAway(s.dir); err != nil {
 		return err
 	}
 	// The kernel's death signal follows the thread that forked; see process.own.
@@ -132,9 +132,9 @@ func (s *postgres) launch(initdb string) error {
 
 func (s *postgres) data() string { return filepath.Join(s.dir, "data") }
 
-// runAs is whom the server runs as, and gives them the directory: PostgreSQL
-// refuses to run as root. It is nil when this process is not root.
-func (s *postgres) runAs() (*syscall.Credential, error) {
+// giveAway is whom a server runs as that refuses to run as root, and gives them its
+// directory. It is nil when this process is not root.
+func giveAway(dir string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (s *postgres) runAs() (*syscall.Credential, error) {
 	if errUID != nil || errGID != nil {
 		return nil, fmt.Errorf("user %s has the ids %s and %s, which are not numbers", u.Username, u.Uid, u.Gid)
 	}
-	if err := os.Chown(s.dir, int(uid), int(gid)); err != nil {
+	if err := os.Chown(dir, int(uid), int(gid)); err != nil {
 		return nil, fmt.Errorf("give the postgres directory away: %w", err)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
