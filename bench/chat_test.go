@@ -103,7 +103,7 @@ func (s *stage) readFromStream(b *testing.B) Sample {
 		require.NoError(b, err)
 	}
 	meter := StartMeter()
-	stop := s.work(b, events.GroupChat)
+	stop := s.work(b, events.GroupChat, s.store)
 	s.settled(b, events.StreamChatRead)
 	sample := chatRate(meter, chatMarks)
 	stop()

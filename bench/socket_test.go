@@ -317,7 +317,7 @@ func (s *stage) freedSlot(b *testing.B) Sample {
 	require.NoError(b, err)
 	there, err := OpenOffice(b.Context(), s.redisURL, s.sqlURL)
 	require.NoError(b, err)
-	stop := s.work(b, events.GroupAdmission)
+	stop := s.work(b, events.GroupAdmission, s.store)
 	inside, outside := s.newGuest(b, here, there, show.ID, "ann"), s.newGuest(b, here, there, show.ID, "bob")
 	took := make([]time.Duration, rounds)
 	for i := range took {

@@ -109,15 +109,15 @@ func (s *stage) newShow(b *testing.B, change func(*domain.Show)) domain.Show {
 	return show
 }
 
-// work runs a worker process's part for one group until stop.
-func (s *stage) work(b *testing.B, group string) (stop func()) {
+// work runs a worker process's part for one group, on a store, until stop.
+func (s *stage) work(b *testing.B, group string, on workers.Store) (stop func()) {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
 	publishing := s.client()
 	commands, err := events.NewCommands(publishing, log)
 	require.NoError(b, err)
 	w := workers.New(time.Second, workers.Deps{
-		Steps: s.steps, Store: s.store, Commands: commands, Notifier: events.NewBus(s.rdb, events.BusConfig{Log: log}), Log: log,
+		Steps: s.steps, Store: on, Commands: commands, Notifier: events.NewBus(s.rdb, events.BusConfig{Log: log}), Log: log,
 	})
 	consumer, err := events.NewConsumer(events.ConsumerConfig{
 		Redis: func(string) redis.UniversalClient { return s.client() }, Groups: []string{group}, Log: log,
