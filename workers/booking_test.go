@@ -96,6 +96,58 @@ func TestA6SoldBeatsHeld(t *testing.T) {
 	require.NoError(t, err, "the seats that are not sold are free again")
 }
 
+// A10: seats were sold by a picture that was behind, of a replica or a cache. Here no
+// picture decides: Redis still shows every seat free, people hold and book them all, and
+// just those are sold that SQL had not sold already.
+func TestA10NothingIsSoldByAnOldPicture(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(*domain.Show) {})
+	seats := s.show.Seating.AllSeats()
+	s.sellBehindRedis(seats[:4]...)
+	picture, err := s.steps.Seats(t.Context(), s.show.ID, 0, "")
+	require.NoError(t, err)
+	require.Empty(t, picture.Seats, "Redis knows of nothing sold")
+	for i, seat := range seats {
+		booking := s.pending(fmt.Sprintf("buyer-%d", i), seat)
+		require.NoError(t, s.book(booking, 1))
+		decided, err := s.store.Booking(t.Context(), booking.BookingID)
+		require.NoError(t, err)
+		want := domain.BookingConfirmed
+		if i < 4 {
+			want = domain.BookingRejected
+		}
+		require.Equal(t, want, decided.Status, seat)
+	}
+	s.requireSold(seats...)
+}
+
+// B9: a purchase that failed kept the seats until their time was over, or lost them to
+// others at once. Here a booking that fails gives its seats back and leaves the session:
+// its person may hold them again, and gives them up by saying so.
+func TestB9AFailedBookingLeavesItsPersonInside(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(*domain.Show) {})
+	booking := s.pending("ada", "A-1-1", "A-1-2")
+	require.NoError(t, s.work.Handlers().BookingDead(t.Context(), events.Delivery{}, events.BookSeats{Booking: booking}, "declined"))
+	require.EqualValues(t, 1, s.stats().Active, "the session goes on")
+	require.Zero(t, s.stats().Held)
+	again := lua.HoldRequest{ShowID: s.show.ID, RequestID: "ada", HoldID: "again", Candidates: [][]domain.SeatID{booking.Seats}}
+	_, err := s.steps.Hold(t.Context(), again)
+	require.NoError(t, err)
+	freed, _, err := s.steps.ReleaseHold(t.Context(), s.show.ID, "ada", "again")
+	require.NoError(t, err)
+	require.Equal(t, booking.Seats, freed)
+	_, err = s.steps.Hold(t.Context(), lua.HoldRequest{ShowID: s.show.ID, RequestID: s.enter("bob"), HoldID: "bob's", Candidates: [][]domain.SeatID{booking.Seats}})
+	require.NoError(t, err)
+	again.HoldID = "third"
+	again.Candidates = [][]domain.SeatID{{"A-2-1"}}
+	_, err = s.steps.Hold(t.Context(), again)
+	require.NoError(t, err)
+	retried := s.begin("ada", "third", []domain.SeatID{"A-2-1"})
+	require.NoError(t, s.book(retried, 1))
+	s.requireSold("A-2-1")
+}
+
 // H7: a permanent failure looped for ever and blocked. Given up on, a booking
 // sells nothing, frees its seats and tells its person.
 func TestH7BookingGivenUpOnReleasesItsSeats(t *testing.T) {

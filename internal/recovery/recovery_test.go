@@ -313,14 +313,24 @@ func (h *house) aged() {
 }
 
 // Rebuilding goes on beside sales and disturbs none: no seat is lost or given twice.
-func TestRebuildingBesideSales(t *testing.T) {
+// D8: a count in Redis and one in SQL were written by turns, and in the end the older and
+// higher one stood. Here a correction names the value that it corrects, and what is sold
+// and given back meanwhile is counted right in the end.
+func TestD8RebuildingBesideSales(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	selling := make(chan struct{})
 	go func() {
 		defer close(selling)
 		for i := range 80 {
-			h.sell(h.begin(fmt.Sprintf("person-%d", i), domain.NewSeatID("A", 1+i/10, 1+i%10)))
+			b := h.begin(fmt.Sprintf("person-%d", i), domain.NewSeatID("A", 1+i/10, 1+i%10))
+			h.sell(b)
+			if i%4 == 3 {
+				cancelled, err := h.db.CancelBooking(t.Context(), b.CancelCommand(), b.BookingID)
+				require.NoError(t, err)
+				_, err = h.steps.CancelBooking(t.Context(), cancelled)
+				require.NoError(t, err)
+			}
 		}
 	}()
 	var rebuilding sync.WaitGroup
@@ -339,7 +349,7 @@ func TestRebuildingBesideSales(t *testing.T) {
 		})
 	}
 	rebuilding.Wait()
-	require.Equal(t, int64(80), h.stats().Sold)
+	require.Equal(t, int64(60), h.stats().Sold)
 	require.Empty(t, h.findings())
 }
 
