@@ -76,9 +76,11 @@ func (h *Hub) receivedFrame(c *connection, data []byte) {
 		return
 	}
 	c.accept()
-	ctx, cancel := context.WithTimeout(c.life, h.config.frameTime)
+	life, release := c.life.during(h.life)
+	defer release()
+	ctx, cancel := context.WithTimeout(life, h.config.frameTime)
 	defer cancel()
-	if err := do(ctx, c, f); err != nil && c.life.Err() == nil {
+	if err := do(ctx, c, f); err != nil && life.Err() == nil {
 		p := problemFor(err)
 		if p.Status >= http.StatusInternalServerError {
 			h.deps.log.ErrorContext(ctx, "client frame failed", "connection_id", c.id, "type", f.Type, "error", err)

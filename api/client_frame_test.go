@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -66,6 +67,34 @@ func TestFrameRate(t *testing.T) {
 	require.Equal(t, closeRateLimited, code)
 	errors := page.of(eventError)
 	require.Equal(t, codeRateLimited, errors[len(errors)-1].Code)
+}
+
+// A client that speaks before it was spoken to, and more than it may, hears HELLO
+// first all the same, then the answers to what it was allowed, and then why it ends.
+func TestHelloComesBeforeAnyAnswer(t *testing.T) {
+	t.Parallel()
+	var g *gatedSteps
+	w := newHubWorld(t, func(c *hubConfig, d *hubDeps) {
+		c.framesPerSecond, c.frameBurst = 0.001, 10
+		g = gate(d)
+	})
+	page := w.dial("hasty")
+	for n := range 30 {
+		page.send("subscribe", "topic", "/topic/nowhere", "ref", fmt.Sprint(n))
+	}
+	<-g.arrived
+	g.proceed <- struct{}{}
+	code, _ := page.ended()
+	require.Equal(t, closeRateLimited, code)
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	require.Equal(t, eventHello, page.frames[0].Event)
+	var refs []string
+	for _, f := range page.frames[1:] {
+		require.Equal(t, eventError, f.Event)
+		refs = append(refs, f.Ref)
+	}
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", ""}, refs)
 }
 
 // Joining, claiming and leaving over the socket: each is answered, and what was

@@ -43,7 +43,7 @@ type codec interface {
 	greet(out *outbox, hello helloFrame)
 	// message is the frame as it is sent; nil when this client is not to hear it.
 	// It is called with mu held, and must not keep or change the frame.
-	message(p pending) []byte
+	message(p *pending) []byte
 	// heartbeat is how long a silence may last; 0: as long as it likes. It is
 	// called with mu held.
 	heartbeat() time.Duration
@@ -66,15 +66,17 @@ type jsonCodec struct{ beat time.Duration }
 func (*jsonCodec) ready() bool { return true }
 
 func (*jsonCodec) greet(out *outbox, hello helloFrame) {
-	out.lanes[laneAdmission], out.lanes[laneRank] = nil, nil // HELLO has them
-	out.put(laneHello, pending{event: eventHello, key: eventHello, data: encode(hello)})
+	out.empty(laneAdmission) // HELLO has them
+	out.empty(laneRank)
+	out.put(laneHello, &pending{event: eventHello, key: eventHello, data: encode(hello)})
 }
 
-func (*jsonCodec) message(p pending) []byte { return p.data }
+func (*jsonCodec) message(p *pending) []byte { return p.data }
 
 func (j *jsonCodec) heartbeat() time.Duration { return j.beat }
 
 func (*jsonCodec) received(h *Hub, c *connection, message []byte, binary bool) {
+	c.await()
 	switch {
 	case !c.withinRate():
 	case binary:

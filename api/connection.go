@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -38,10 +37,14 @@ const (
 	stageGone                 // the socket is no more
 )
 
-// line is what a connection writes to: a socket, or an answer that goes on.
+// line is what a connection writes to: a socket, or an answer that goes on. None of
+// its functions waits for the client.
 type line interface {
-	// send hands one message over; the connection is told when it was written.
-	send(message []byte)
+	// send hands one message over. When it is not written yet, the connection is told
+	// once it is.
+	send(message []byte) (written bool)
+	// ping asks the client for a sign of life, and tells whether it could.
+	ping() (sent bool)
 	// finish says goodbye behind what was sent.
 	finish(code int, reason string)
 	// cut ends the line now.
@@ -49,8 +52,8 @@ type line interface {
 }
 
 // connection is one line to one person. What it has yet to send stands in its
-// outbox, and at most one frame is in flight: the next is chosen when that one is
-// written, so that what a slow client gets is always the latest.
+// outbox, and at most one frame is in flight: the next is chosen by a writer when
+// that one is written, so that what a slow client gets is always the latest.
 type connection struct {
 	id       string
 	identity Identity // empty until known; from then on it stays as it is
@@ -59,15 +62,17 @@ type connection struct {
 	hub      *Hub
 	limiter  *rate.Limiter
 	until    time.Time // when the socket is to be opened anew
-	// life ends with the socket; it bounds what is done on the client's behalf.
-	life context.Context //nolint:containedctx // the connection is what lives as long
-	end  context.CancelFunc
+	life     lifetime  // bounds what is done on the client's behalf
 
 	mu        sync.Mutex
 	stage     stage
-	since     time.Time // entered the stage
+	since     time.Time     // entered the stage
+	held      chan struct{} // closed when the connection is not held any more; nil from then on
 	out       outbox
+	queued    [urgencies]bool // in which queues of the writers it stands
 	inFlight  bool
+	pingedAt  time.Time
+	goodbye   *goodbye  // to be said when nothing is in flight
 	sentAt    time.Time // when the last frame was handed to the socket
 	severed   bool      // cut for taking no bytes
 	badFrames int
@@ -78,48 +83,94 @@ type connection struct {
 	bookings  map[domain.BookingID]int // how far each booking was told to have come
 }
 
-func newConnection(life context.Context, h *Hub, who Identity, to line, speaks codec) *connection {
+func newConnection(h *Hub, who Identity, to line, speaks codec) *connection {
 	c := &connection{
 		id: domain.NewID(), identity: who, socket: to, codec: speaks, hub: h,
 		limiter: rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
-		since:   time.Now(),
+		since:   time.Now(), held: make(chan struct{}),
 	}
 	// Sockets are not balanced as requests are: after a restart those who survived
 	// would keep all of them. A bounded life, of a length of its own, levels them out.
+	c.pingedAt = c.since
 	c.until = c.since.Add(h.config.lifeAtMost/2 + rand.N(h.config.lifeAtMost/2))
-	c.life, c.end = context.WithCancel(life)
 	return c
 }
 
-// flush hands the next frame to the socket when none is in flight. It is called
+// goodbye is how a connection is to be closed.
+type goodbye struct {
+	code   int
+	reason string
+	last   []*pending // frames that go before it
+}
+
+// flush sees to what is to be written next, when nothing is in flight. It is called
 // with mu held.
 func (c *connection) flush() {
-	for c.stage == stageLive && !c.inFlight {
-		p, ok := c.out.next()
-		if !ok {
-			return
+	switch {
+	case c.inFlight:
+	case c.goodbye != nil:
+		c.part()
+	case c.stage == stageLive:
+		if first := c.out.first(); first < laneCount {
+			c.queue(first.urgency())
 		}
-		c.inFlight = c.write(p)
 	}
 }
 
-// write sends a frame as the codec puts it; false when this client is not to hear
-// it. It is called with mu held.
-func (c *connection) write(p pending) bool {
+func (c *connection) queue(at urgency) {
+	if !c.queued[at] {
+		c.queued[at] = true
+		c.hub.writers.add(c, at)
+	}
+}
+
+// serve writes the next frame; a writer of the hub calls it, from the queue in which
+// the connection stood. A panic ends this connection alone.
+func (c *connection) serve(from urgency) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.hub.panicked(c, value)
+		}
+	}()
+	if message := c.next(from); message != nil && c.socket.send(message) {
+		c.written()
+	}
+}
+
+// next takes the credit, and the message that is to be sent now; nil when there is none.
+func (c *connection) next(from urgency) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued[from] = false
+	for c.stage == stageLive && !c.inFlight {
+		p := c.out.next()
+		if p == nil {
+			break
+		}
+		if message := c.compose(p); message != nil {
+			c.inFlight = true
+			return message
+		}
+	}
+	return nil
+}
+
+// compose puts a frame as the codec does; nil when this client is not to hear it. It
+// is called with mu held.
+func (c *connection) compose(p *pending) []byte {
 	if p.data == nil {
-		p.data = encode(*p.seats)
+		p = &pending{event: p.event, topic: p.topic, stamp: p.stamp, data: encode(*p.seats)}
 	}
 	message := c.codec.message(p)
 	if message == nil {
-		return false
+		return nil
 	}
 	c.sentAt = time.Now()
 	c.hub.metrics.sent(p.event)
 	if c.hub.config.tap != nil && !p.control {
 		c.hub.config.tap(p.data)
 	}
-	c.socket.send(message)
-	return true
+	return message
 }
 
 // written returns the credit of the frame in flight.
@@ -137,17 +188,19 @@ func (c *connection) fail(ref, code, detail string, extra map[string]any) {
 }
 
 // control queues an answer to a client's frame.
-func (c *connection) control(p pending) {
+func (c *connection) control(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.out.push(laneControl, p, maxErrorsQueued) {
+	if c.out.waiting(laneControl) < maxErrorsQueued {
+		c.out.push(laneControl, p)
+	} else {
 		c.hub.metrics.dropped("errors")
 	}
 	c.flush()
 }
 
-func (c *connection) errorFrame(ref, code, detail string, extra map[string]any) pending {
-	return pending{event: eventError, key: code, data: encode(errorFrame{
+func (c *connection) errorFrame(ref, code, detail string, extra map[string]any) *pending {
+	return &pending{event: eventError, key: code, data: encode(errorFrame{
 		frameHead: head(eventError, "", "", stamp{}, time.Now()),
 		Code:      code, Detail: detail, Ref: ref, Extra: extra,
 	})}
@@ -156,7 +209,7 @@ func (c *connection) errorFrame(ref, code, detail string, extra map[string]any) 
 // close says goodbye with a code and a reason (shown to the client, at most 123
 // bytes), after a last frame if there is one. The sweep cuts a client that does
 // not take it in time.
-func (c *connection) close(code int, reason string, last ...pending) {
+func (c *connection) close(code int, reason string, last ...*pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stage >= stageClosing {
@@ -164,17 +217,57 @@ func (c *connection) close(code int, reason string, last ...pending) {
 	}
 	c.enter(stageClosing)
 	c.hub.metrics.closed(code)
-	for _, p := range last {
-		c.write(p)
-	}
-	c.socket.finish(code, reason)
+	c.goodbye = &goodbye{code, reason, last}
+	c.flush()
 }
 
-func (c *connection) enter(s stage) { c.stage, c.since = s, time.Now() }
+// part says goodbye. Before it goes what opens every connection, if that did not go
+// yet, and what the client was answered. It is called with mu held.
+func (c *connection) part() {
+	bye := c.goodbye
+	c.goodbye = nil
+	for _, p := range slices.Concat(c.out.empty(laneHello), c.out.empty(laneControl), bye.last) {
+		if message := c.compose(p); message != nil {
+			c.socket.send(message)
+		}
+	}
+	c.socket.finish(bye.code, bye.reason)
+}
+
+// cut ends the connection now, whatever is in flight or being done for it.
+func (c *connection) cut() {
+	c.life.end()
+	c.socket.cut()
+}
+
+func (c *connection) enter(s stage) {
+	c.stage, c.since = s, time.Now()
+	if s >= stageLive && c.held != nil {
+		close(c.held)
+		c.held = nil
+	}
+}
+
+// await has the client's next frame wait until HELLO is on its way, which nothing
+// goes before. Meanwhile nothing is read from the client.
+func (c *connection) await() {
+	c.mu.Lock()
+	held, stage := c.held, c.stage
+	c.mu.Unlock()
+	if stage != stageHeld {
+		return
+	}
+	life, release := c.life.during(c.hub.life)
+	defer release()
+	select {
+	case <-held:
+	case <-life.Done():
+	}
+}
 
 // release marks the connection as gone and returns what it was registered for.
 func (c *connection) release() []interest {
-	c.end()
+	c.life.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.enter(stageGone)
@@ -205,7 +298,8 @@ func (c *connection) unfollow(i interest) {
 }
 
 // sweep does what time asks for: it cuts a client that takes no bytes, ends one
-// whose token is over, and breaks a silence that a page could take for death.
+// whose token is over, asks for signs of life, and breaks a silence that a page could
+// take for death.
 func (c *connection) sweep(now time.Time) {
 	config := &c.hub.config
 	c.mu.Lock()
@@ -218,13 +312,16 @@ func (c *connection) sweep(now time.Time) {
 		c.out.put(laneControl, c.heartbeat(now))
 		c.flush()
 	}
+	if c.stage < stageClosing && now.Sub(c.pingedAt) >= config.pingEvery && c.socket.ping() {
+		c.pingedAt = now
+	}
 	cut := (slow || stuck) && !c.severed
 	c.severed = c.severed || cut
 	c.mu.Unlock()
 	switch {
 	case cut:
 		c.hub.metrics.slow.Inc()
-		c.socket.cut()
+		c.cut()
 	case mute:
 		c.close(closeUnauthorised, "nobody said who is here")
 	case over:
@@ -234,7 +331,7 @@ func (c *connection) sweep(now time.Time) {
 	}
 }
 
-func (c *connection) heartbeat(now time.Time) pending {
+func (c *connection) heartbeat(now time.Time) *pending {
 	data := encode(head(events.EventHeartbeat, "", "", stamp{}, now))
-	return pending{event: events.EventHeartbeat, key: events.EventHeartbeat, data: data}
+	return &pending{event: events.EventHeartbeat, key: events.EventHeartbeat, data: data}
 }

@@ -45,10 +45,11 @@ func (h *Hub) Drain(ctx context.Context) {
 	case <-gone:
 	case <-limit.Done():
 		for _, c := range h.all() {
-			c.socket.cut()
+			c.cut()
 		}
 		<-gone
 	}
+	h.writers.stop()
 	h.stop()
 	h.loops.Wait()
 }

@@ -149,20 +149,20 @@ func (c *connection) tell(f *follow, p domain.Place, asked bool) {
 	c.flush()
 }
 
-func (c *connection) admission(f *follow) pending {
+func (c *connection) admission(f *follow) *pending {
 	p := f.place
 	topic := admissionTopic(f.request)
-	return pending{event: events.EventAdmission, topic: topic, key: topic, stamp: placeStamp(p), data: encode(admissionFrame{
+	return &pending{event: events.EventAdmission, topic: topic, key: topic, stamp: placeStamp(p), data: encode(admissionFrame{
 		frameHead: head(events.EventAdmission, topic, f.show, placeStamp(p), p.ServerTime),
 		RequestID: f.request, Status: p.Status, ClaimBy: wireTimeOrNil(p.ClaimBy), ExpiresAt: wireTimeOrNil(p.ExpiresAt),
 		Place: c.hub.describe(p, c.identity),
 	})}
 }
 
-func rankPending(f *follow) pending {
+func rankPending(f *follow) *pending {
 	p := f.place
 	topic := rankTopic(f.request)
-	return pending{event: events.EventRank, topic: topic, key: topic, stamp: f.ranked, data: encode(rankFrame{
+	return &pending{event: events.EventRank, topic: topic, key: topic, stamp: f.ranked, data: encode(rankFrame{
 		frameHead: head(events.EventRank, topic, f.show, f.ranked, p.ServerTime),
 		RequestID: f.request, Rank: p.Rank, Waiting: p.Waiting, ETA: p.ETA, Odds: p.Odds,
 	})}
@@ -234,7 +234,7 @@ type shared struct {
 // offerShared tells something of a show that is the same for everybody. A value
 // that is older than the one told before is dropped, and so are stats that say the
 // same.
-func (c *connection) offerShared(l lane, topic topicSet, s shared) {
+func (c *connection) offerShared(l lane, topic topicSet, s *shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.follows[s.show]
@@ -255,13 +255,13 @@ func (c *connection) offerShared(l lane, topic topicSet, s shared) {
 		}
 		f.numbers = s.numbers
 	}
-	c.out.put(l, s.pending)
+	c.out.put(l, &s.pending)
 	c.flush()
 }
 
 // offerSoldOut tells that a show sold out, or that seats came back, if that is not
 // what was told before or if they asked.
-func (c *connection) offerSoldOut(s shared, soldOut, asked bool) {
+func (c *connection) offerSoldOut(s *shared, soldOut, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.follows[s.show]
@@ -269,6 +269,6 @@ func (c *connection) offerSoldOut(s shared, soldOut, asked bool) {
 		return
 	}
 	f.soldOut, f.soldOutTold = s.stamp, soldOut
-	c.out.put(laneSoldOut, s.pending)
+	c.out.put(laneSoldOut, &s.pending)
 	c.flush()
 }

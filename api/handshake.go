@@ -40,7 +40,7 @@ func (h *Hub) handshake(c echo.Context) error {
 		h.metrics.handshake(strings.ToLower(p.Code))
 		return err
 	}
-	s, err := takeOver(c.Response())
+	s, err := takeOver(c.Response(), h.config.writeWait)
 	if err != nil {
 		h.mu.Lock()
 		h.free(who.Person)
@@ -50,7 +50,7 @@ func (h *Hub) handshake(c echo.Context) error {
 	}
 	h.metrics.handshake("ok")
 	request := c.Request()
-	conn := newConnection(h.life, h, who, s, h.codecFor(chosenProtocol(request)))
+	conn := newConnection(h, who, s, h.codecFor(chosenProtocol(request)))
 	h.sockets.serve(conn, request, func() { h.ended(conn) })
 	return nil
 }

@@ -157,6 +157,7 @@ type Hub struct {
 	metrics    *hubMetrics
 	handshakes *rate.Limiter
 	snapshots  chan struct{} // one token a snapshot that may run
+	writers    writers
 
 	mu          sync.Mutex
 	sockets     *sockets // nil until Start
@@ -203,9 +204,9 @@ func (h *Hub) Start(ctx context.Context) {
 	if h.sockets != nil || h.draining {
 		return
 	}
+	h.writers.start()
 	h.sockets = newSockets(socketConfig{
-		writeWait: h.config.writeWait, pongWait: h.config.pongWait, pingEvery: h.config.pingEvery,
-		maxFrame: h.config.maxFrameBytes,
+		writeWait: h.config.writeWait, pongWait: h.config.pongWait, maxFrame: h.config.maxFrameBytes,
 	}, socketEvents{
 		opened: h.opened, received: h.received, sent: (*connection).written,
 		failed: h.failed, panicked: h.panicked,
@@ -313,7 +314,9 @@ func (h *Hub) failed(c *connection, cause failure) {
 	}
 }
 
+// panicked ends a connection for which something panicked.
 func (h *Hub) panicked(c *connection, value any) {
+	defer c.cut()
 	h.metrics.panics.Inc()
 	h.deps.log.Error("socket callback panicked", "connection_id", c.id, "panic", value)
 }

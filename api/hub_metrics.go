@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"foyer/events"
 )
 
 // hubMetrics count what sockets do. The names begin with foyer_socket.
@@ -18,6 +20,8 @@ type hubMetrics struct {
 	panics     prometheus.Counter
 	resyncs    *prometheus.CounterVec // by what was read again
 	faults     *prometheus.CounterVec // by what could not be read
+	// sentOf are the counters of frames, found once: one is counted for every frame.
+	sentOf map[string]prometheus.Counter
 }
 
 func newHubMetrics(to prometheus.Registerer, sockets func() int) *hubMetrics {
@@ -33,7 +37,7 @@ func newHubMetrics(to prometheus.Registerer, sockets func() int) *hubMetrics {
 	}
 	register(to, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "foyer_sockets", Help: "Open sockets."},
 		func() float64 { return float64(sockets()) }))
-	return &hubMetrics{
+	m := &hubMetrics{
 		handshakes: by("handshakes_total", "Handshakes by result.", "result"),
 		frames:     by("frames_sent_total", "Frames sent by event.", "event"),
 		drops:      by("frames_dropped_total", "Frames that a full queue had no room for.", "queue"),
@@ -44,7 +48,15 @@ func newHubMetrics(to prometheus.Registerer, sockets func() int) *hubMetrics {
 		panics:     plain("panics_total", "Panics contained in socket callbacks; each is a defect."),
 		resyncs:    by("resyncs_total", "State read again because a notification may be lost.", "kind"),
 		faults:     by("read_errors_total", "Readings of state that failed.", "kind"),
+		sentOf:     map[string]prometheus.Counter{},
 	}
+	for _, event := range []string{
+		eventHello, eventError, events.EventAdmission, events.EventRank, events.EventStats, events.EventSoldOut, events.EventSeats,
+		events.EventBooking, events.EventChatMessage, events.EventChatRead, events.EventShow, events.EventHeartbeat,
+	} {
+		m.sentOf[event] = m.frames.WithLabelValues(event)
+	}
+	return m
 }
 
 func register(to prometheus.Registerer, c prometheus.Collector) {
@@ -53,7 +65,14 @@ func register(to prometheus.Registerer, c prometheus.Collector) {
 	}
 }
 
-func (m *hubMetrics) sent(event string)       { m.frames.WithLabelValues(event).Inc() }
+func (m *hubMetrics) sent(event string) {
+	if counter, known := m.sentOf[event]; known {
+		counter.Inc()
+		return
+	}
+	m.frames.WithLabelValues(event).Inc() // of a codec's own
+}
+
 func (m *hubMetrics) dropped(queue string)    { m.drops.WithLabelValues(queue).Inc() }
 func (m *hubMetrics) refused(code string)     { m.errors.WithLabelValues(code).Inc() }
 func (m *hubMetrics) closed(code int)         { m.closes.WithLabelValues(strconv.Itoa(code)).Inc() }

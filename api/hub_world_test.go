@@ -430,7 +430,7 @@ func (p *tab) settle(w *hubWorld) {
 		testenv.Eventually(p.t, socketWait, "an empty outbox", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.stage != stageLive || c.out.empty() && !c.inFlight
+			return c.stage != stageLive || c.out.first() == laneCount && !c.inFlight
 		})
 	}
 	ref := domain.NewID()

@@ -274,25 +274,25 @@ func (h *Hub) tellSeats(show domain.ShowID, since int64, changes domain.SeatChan
 	}
 }
 
-func sharedSeats(show domain.ShowID, since int64, changes domain.SeatChanges, at time.Time) (seatsFrame, pending) {
+func sharedSeats(show domain.ShowID, since int64, changes domain.SeatChanges, at time.Time) (seatsFrame, *pending) {
 	of := stamp{changes.Epoch, changes.Version, 0}
 	frame := seatsFrame{
 		frameHead: head(events.EventSeats, seatsTopic(show), show, of, at),
 		Since:     since, Seats: orEmpty(changes.Seats),
 	}
-	return frame, pending{event: events.EventSeats, topic: frame.Topic, key: frame.Topic, stamp: of, data: encode(frame), seats: &frame}
+	return frame, &pending{event: events.EventSeats, topic: frame.Topic, key: frame.Topic, stamp: of, data: encode(frame), seats: &frame}
 }
 
 // offerSeats passes a seat delta on to a subscriber, whose map must be as of the
 // delta's since or later. One that is not has missed seats, and is asked to begin
 // anew; it cannot come about while the feed keeps its promise.
-func (c *connection) offerSeats(frame seatsFrame, p pending) {
+func (c *connection) offerSeats(frame seatsFrame, p *pending) {
 	if !c.fitSeats(frame, p) {
 		c.close(closeResync, "seats were missed, read again")
 	}
 }
 
-func (c *connection) fitSeats(frame seatsFrame, p pending) bool {
+func (c *connection) fitSeats(frame seatsFrame, p *pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.follows[frame.ShowID]
@@ -355,7 +355,7 @@ func (c *connection) offerBooking(b domain.Booking, of stamp, at time.Time, aske
 	}
 	c.bookings[b.BookingID] = max(bookingProgress(b.Status), c.bookings[b.BookingID])
 	topic := bookingTopic(c.hub.deps.requests.For(b.ShowID, c.identity.Person))
-	c.out.put(laneBooking, pending{event: events.EventBooking, topic: topic, key: string(b.BookingID), stamp: of, data: encode(bookingFrame{
+	c.out.put(laneBooking, &pending{event: events.EventBooking, topic: topic, key: string(b.BookingID), stamp: of, data: encode(bookingFrame{
 		frameHead: head(events.EventBooking, topic, b.ShowID, of, at),
 		BookingID: b.BookingID, Status: b.Status, Reason: b.Reason, Conflicts: b.Conflicts,
 		Seats: orEmpty(b.Seats), Price: b.Price,
@@ -368,7 +368,7 @@ func (h *Hub) notifyChat(n events.Notification) {
 	if len(listeners) == 0 {
 		return
 	}
-	frames := make([]pending, 0, 1+len(n.Read))
+	frames := make([]*pending, 0, 1+len(n.Read))
 	if n.Message != nil {
 		frames = append(frames, chatMessagePending(n.RoomID, *n.Message))
 	}
@@ -385,25 +385,25 @@ func (h *Hub) notifyChat(n events.Notification) {
 	}
 }
 
-func chatMessagePending(room domain.RoomID, message domain.ChatMessage) pending {
+func chatMessagePending(room domain.RoomID, message domain.ChatMessage) *pending {
 	of, topic := stamp{version: message.Seq}, chatTopic(room)
 	message.At = wireTime(message.At)
-	return pending{event: events.EventChatMessage, topic: topic, stamp: of, data: encode(chatMessageFrame{
+	return &pending{event: events.EventChatMessage, topic: topic, stamp: of, data: encode(chatMessageFrame{
 		frameHead: head(events.EventChatMessage, topic, "", of, message.At), RoomID: room, Message: message,
 	})}
 }
 
-func chatReadPending(room domain.RoomID, frame chatReadFrame, at time.Time) pending {
+func chatReadPending(room domain.RoomID, frame chatReadFrame, at time.Time) *pending {
 	of, topic := stamp{version: frame.UpTo}, chatTopic(room)
 	frame.frameHead, frame.RoomID = head(events.EventChatRead, topic, "", of, at), room
 	key := string(room) + "\x00" + string(frame.Person)
-	return pending{event: events.EventChatRead, topic: topic, key: key, stamp: of, data: encode(frame)}
+	return &pending{event: events.EventChatRead, topic: topic, key: key, stamp: of, data: encode(frame)}
 }
 
 // offerChat queues chat frames. How far a member has read may replace what was to
 // be told of it before; a message replaces nothing, so that a client too slow for
 // the talk is asked to come back and read the history.
-func (c *connection) offerChat(room domain.RoomID, frames []pending) {
+func (c *connection) offerChat(room domain.RoomID, frames []*pending) {
 	c.mu.Lock()
 	_, member := c.rooms[room]
 	if !member || c.stage >= stageClosing {
@@ -411,11 +411,9 @@ func (c *connection) offerChat(room domain.RoomID, frames []pending) {
 	}
 	fits := true
 	for _, p := range frames {
-		switch {
-		case p.key != "" && c.out.find(laneChat, p.key) >= 0:
+		_, waits := c.out.get(laneChat, p.key)
+		if fits = fits && (waits || c.out.waiting(laneChat) < maxChatQueued); fits {
 			c.out.put(laneChat, p)
-		default:
-			fits = fits && c.out.push(laneChat, p, maxChatQueued)
 		}
 	}
 	c.flush()
@@ -435,7 +433,7 @@ func (c *connection) offerMissed(room domain.RoomID, messages []domain.ChatMessa
 		c.rooms[room] = messages[len(messages)-1].Seq
 	}
 	c.mu.Unlock()
-	var missed []pending
+	var missed []*pending
 	for _, message := range messages {
 		if message.Seq > last {
 			missed = append(missed, chatMessagePending(room, message))

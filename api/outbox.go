@@ -3,7 +3,7 @@ package api
 import "slices"
 
 // lane is a class of frames; a lower lane is sent first.
-type lane int
+type lane uint8
 
 // The lanes in the order of sending. What decides about a person's turn goes
 // ahead of what is merely interesting.
@@ -19,6 +19,15 @@ const (
 	laneSeats
 	laneCount
 )
+
+// urgency is which of the writers' queues a connection waits in with a frame of the
+// lane.
+func (l lane) urgency() urgency {
+	if l <= laneBooking {
+		return urgent
+	}
+	return ordinary
+}
 
 // maxChatQueued and maxErrorsQueued bound the two lanes where every frame
 // counts and none replaces another.
@@ -39,72 +48,104 @@ type pending struct {
 	control bool
 }
 
-// outbox holds what a connection has yet to send. In most lanes the latest value
-// of a key takes the place of the one before it, so that a slow reader gets fewer
-// and fresher frames instead of a backlog. It is not safe for concurrent use.
-type outbox struct{ lanes [laneCount][]pending }
+// outbox holds what a connection has yet to send, in the order of sending. In most
+// lanes the latest value of a key takes the place of the one before it, so that a slow
+// reader gets fewer and fresher frames instead of a backlog. Frames are shared between
+// connections and never change. It is not safe for concurrent use.
+type outbox struct{ queue []queued }
 
-// put adds a frame, or replaces the one with the same key in its place.
-func (o *outbox) put(l lane, p pending) {
-	if i := o.find(l, p.key); i >= 0 {
-		o.lanes[l][i] = p
-		return
-	}
-	o.lanes[l] = append(o.lanes[l], p)
+// queued is a frame in its lane. Frames of one lane go in the order of their coming.
+type queued struct {
+	lane lane
+	*pending
 }
 
-// push adds a frame that replaces nothing; false when the lane is full.
-func (o *outbox) push(l lane, p pending, limit int) bool {
-	if len(o.lanes[l]) >= limit {
-		return false
+// put adds a frame, or replaces the one with the same key in its place.
+func (o *outbox) put(l lane, p *pending) {
+	if i := o.find(l, p.key); i >= 0 {
+		o.queue[i].pending = p
+		return
 	}
-	o.lanes[l] = append(o.lanes[l], p)
-	return true
+	o.push(l, p)
+}
+
+// push adds a frame that replaces nothing.
+func (o *outbox) push(l lane, p *pending) {
+	at := len(o.queue)
+	for at > 0 && o.queue[at-1].lane > l {
+		at--
+	}
+	o.queue = slices.Insert(o.queue, at, queued{l, p})
+}
+
+// waiting counts the frames of a lane.
+func (o *outbox) waiting(l lane) int {
+	n := 0
+	for _, q := range o.queue {
+		if q.lane == l {
+			n++
+		}
+	}
+	return n
+}
+
+// get is the frame with the key, if one waits.
+func (o *outbox) get(l lane, key string) (*pending, bool) {
+	if i := o.find(l, key); i >= 0 {
+		return o.queue[i].pending, true
+	}
+	return nil, false
 }
 
 func (o *outbox) find(l lane, key string) int {
 	if key == "" {
 		return -1
 	}
-	return slices.IndexFunc(o.lanes[l], func(p pending) bool { return p.key == key })
+	return slices.IndexFunc(o.queue, func(q queued) bool { return q.lane == l && q.key == key })
 }
 
 // drop removes the frame with the key, if one waits.
 func (o *outbox) drop(l lane, key string) {
 	if i := o.find(l, key); i >= 0 {
-		o.lanes[l] = slices.Delete(o.lanes[l], i, i+1)
+		o.queue = slices.Delete(o.queue, i, i+1)
 	}
+}
+
+// empty removes all frames of a lane and returns them.
+func (o *outbox) empty(l lane) []*pending {
+	var frames []*pending
+	o.queue = slices.DeleteFunc(o.queue, func(q queued) bool {
+		if q.lane == l {
+			frames = append(frames, q.pending)
+		}
+		return q.lane == l
+	})
+	return frames
 }
 
 // mergeSeats adds a seat delta to the one that waits, so that no seat is lost.
-func (o *outbox) mergeSeats(p pending, delta seatsFrame) {
-	i := o.find(laneSeats, p.key)
-	if i < 0 {
-		o.lanes[laneSeats] = append(o.lanes[laneSeats], p)
-		return
+func (o *outbox) mergeSeats(p *pending, delta seatsFrame) {
+	if waits, ok := o.get(laneSeats, p.key); ok {
+		merged := waits.seats.merge(delta)
+		p = &pending{event: p.event, topic: p.topic, key: p.key, stamp: p.stamp, seats: &merged}
 	}
-	merged := o.lanes[laneSeats][i].seats.merge(delta)
-	o.lanes[laneSeats][i] = pending{event: p.event, topic: p.topic, key: p.key, stamp: p.stamp, seats: &merged}
+	o.put(laneSeats, p)
 }
 
-// next takes the frame that is to be sent now; false when there is none.
-func (o *outbox) next() (pending, bool) {
-	for l := range o.lanes {
-		if len(o.lanes[l]) > 0 {
-			p := o.lanes[l][0]
-			o.lanes[l] = slices.Delete(o.lanes[l], 0, 1)
-			return p, true
-		}
+// next takes the frame that is to be sent now; nil when there is none.
+func (o *outbox) next() *pending {
+	if len(o.queue) == 0 {
+		return nil
 	}
-	return pending{}, false
+	p := o.queue[0].pending
+	o.queue = slices.Delete(o.queue, 0, 1)
+	return p
 }
 
-// empty reports whether nothing waits.
-func (o *outbox) empty() bool {
-	for l := range o.lanes {
-		if len(o.lanes[l]) > 0 {
-			return false
-		}
+// first is the lane that is to be sent from now; laneCount when nothing waits.
+func (o *outbox) first() lane {
+	if len(o.queue) == 0 {
+		return laneCount
 	}
-	return true
+	return o.queue[0].lane
 }

@@ -27,16 +27,18 @@ const bookingsTold = 5
 // makes sure that nothing falls between: first register for what is published,
 // keep it back, then read, then merge by version, then send HELLO and the rest.
 func (h *Hub) welcome(c *connection) {
+	life, release := c.life.during(h.life)
+	defer release()
 	for attempt := range snapshotAttempts {
-		err := h.snapshot(c)
-		if err == nil || c.life.Err() != nil {
+		err := h.snapshot(life, c)
+		if err == nil || life.Err() != nil {
 			return
 		}
 		h.metrics.unreadable("snapshot")
-		h.deps.log.WarnContext(c.life, "snapshot failed", "connection_id", c.id, "attempt", attempt+1, "error", err)
+		h.deps.log.WarnContext(life, "snapshot failed", "connection_id", c.id, "attempt", attempt+1, "error", err)
 		retry := time.NewTimer(h.config.snapshotRetry << attempt)
 		select {
-		case <-c.life.Done():
+		case <-life.Done():
 		case <-retry.C:
 		}
 		retry.Stop()
@@ -44,21 +46,20 @@ func (h *Hub) welcome(c *connection) {
 	c.close(closeOverloaded, "state cannot be read, try later")
 }
 
-func (h *Hub) snapshot(c *connection) (err error) {
+func (h *Hub) snapshot(life context.Context, c *connection) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			h.panicked(c, value)
-			c.socket.cut()
 			err = fmt.Errorf("snapshot panicked: %v", value)
 		}
 	}()
 	select {
 	case h.snapshots <- struct{}{}:
 		defer func() { <-h.snapshots }()
-	case <-c.life.Done():
-		return c.life.Err()
+	case <-life.Done():
+		return life.Err()
 	}
-	ctx, cancel := context.WithTimeout(c.life, h.config.snapshotTime)
+	ctx, cancel := context.WithTimeout(life, h.config.snapshotTime)
 	defer cancel()
 	live, err := h.deps.shows.live(ctx)
 	if err != nil {
@@ -188,9 +189,9 @@ func numbersOf(s domain.Stats) *domain.Stats {
 	return &s
 }
 
-func sharedStats(s domain.Stats, at time.Time) shared {
+func sharedStats(s domain.Stats, at time.Time) *shared {
 	topic := statsTopic(s.ShowID)
-	return shared{show: s.ShowID, numbers: numbersOf(s), pending: pending{
+	return &shared{show: s.ShowID, numbers: numbersOf(s), pending: pending{
 		event: events.EventStats, topic: topic, key: topic, stamp: statsStamp(s), data: encode(newStatsFrame(s, at)),
 	}}
 }
@@ -315,9 +316,9 @@ func (h *Hub) rereadShow(ctx context.Context, id domain.ShowID) error {
 	return nil
 }
 
-func (h *Hub) sharedShow(show domain.Show, stats domain.Stats) shared {
+func (h *Hub) sharedShow(show domain.Show, stats domain.Stats) *shared {
 	of, topic := stamp{show.Epoch, show.Revision, stats.Version}, showTopic(show.ID)
-	return shared{show: show.ID, pending: pending{
+	return &shared{show: show.ID, pending: pending{
 		event: events.EventShow, topic: topic, key: topic, stamp: of, data: encode(showFrame{
 			frameHead: head(events.EventShow, topic, show.ID, of, time.Now()),
 			Phase:     stats.Phase, Message: show.Message, Show: h.deps.viewShow(show, stats),

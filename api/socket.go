@@ -2,12 +2,10 @@ package api
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,12 +22,13 @@ import (
 const (
 	// socketReadBuffer holds what clients send at once, which is little: the longest
 	// ping, and most frames. A longer frame is read in several goes.
-	socketReadBuffer  = 256
-	socketWriteBuffer = 4096
-	// socketQueue is melody's buffer of frames. A connection has one frame in
-	// flight, besides which an ERROR and the closing frame may stand here.
+	socketReadBuffer  = 128
+	socketWriteBuffer = 256 // for what melody writes itself: pings, and the goodbye
+	// socketQueue is melody's buffer of frames. A call to write and the closing frame
+	// may stand here.
 	socketQueue      = 8
 	handshakeTimeout = 5 * time.Second
+	never            = 365 * 24 * time.Hour
 	// lingerTime is how long a socket that said goodbye waits for the client's
 	// goodbye. Closing at once, with unread bytes on the line, would reset the
 	// connection, and the client would never see why it was closed.
@@ -38,8 +37,8 @@ const (
 
 // socketConfig are the times and sizes of sockets; see hubConfig for defaults.
 type socketConfig struct {
-	writeWait, pongWait, pingEvery time.Duration
-	maxFrame                       int64 // bytes of one frame from a client
+	writeWait, pongWait time.Duration
+	maxFrame            int64 // bytes of one frame from a client
 }
 
 // socketEvents is what happens on sockets. Every function may panic: the socket
@@ -71,16 +70,14 @@ type sockets struct {
 	open sync.WaitGroup
 }
 
-// connectionKey is where a session's request has its connection. A session has keys
-// of its own, but a map for a single one is much for an idle socket.
-type connectionKey struct{}
-
 // newSockets starts melody's own goroutine; stop ends it.
 func newSockets(config socketConfig, on socketEvents) *sockets {
 	m := melody.New()
 	m.Config.WriteWait = config.writeWait
 	m.Config.PongWait = config.pongWait
-	m.Config.PingPeriod = config.pingEvery
+	// The hub's sweep pings: a ping of melody's own wakes a goroutine and makes its
+	// stack grow, for good, to twice its size.
+	m.Config.PingPeriod = never
 	m.Config.MaxMessageSize = config.maxFrame
 	m.Config.MessageBufferSize = socketQueue
 	m.Upgrader = &websocket.Upgrader{
@@ -95,8 +92,7 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 	s := &sockets{melody: m, events: on}
 	m.HandleConnect(func(session *melody.Session) {
 		s.guard(session, func(c *connection) {
-			// The upgrade has read the request, and melody would keep it.
-			session.Request = new(http.Request).WithContext(session.Request.Context())
+			session.Request = nil // the upgrade has read it, and melody would keep it
 			socketOf(c).session.Store(session)
 			on.opened(c)
 		})
@@ -119,11 +115,10 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 // guard runs a callback for the session's connection. A panic ends that socket
 // alone: melody would leave it open for ever, or the process would die.
 func (s *sockets) guard(session *melody.Session, callback func(*connection)) {
-	c := session.Request.Context().Value(connectionKey{}).(*connection)
+	c := session.RemoteAddr().(*socket).owner
 	defer func() {
 		if value := recover(); value != nil {
 			s.events.panicked(c, value)
-			c.socket.cut()
 		}
 	}()
 	callback(c)
@@ -143,6 +138,7 @@ func (s *sockets) leave() { s.open.Done() }
 // for the request (buffers, a deep stack) is free while the socket lives, which
 // halves the memory of an idle one.
 func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
+	socketOf(c).owner = c
 	go func() { // stop waits for it, by what enter counts
 		defer ended()
 		defer c.socket.cut()
@@ -152,7 +148,7 @@ func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
 			}
 		}()
 		// A failed upgrade has nobody left to tell: the client's end is cut.
-		_ = s.melody.HandleRequest(&takenOver{conn: socketOf(c)}, trimmed(context.WithValue(c.hub.life, connectionKey{}, c), r))
+		_ = s.melody.HandleRequest(&takenOver{conn: socketOf(c)}, trimmed(r))
 	}()
 }
 
@@ -165,7 +161,7 @@ func (s *sockets) stop() {
 
 // trimmed keeps of a request what the upgrade reads, so that a socket does not
 // hold on to cookies, tokens and the rest for as long as it lives.
-func trimmed(life context.Context, r *http.Request) *http.Request {
+func trimmed(r *http.Request) *http.Request {
 	kept := http.Header{}
 	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key"} {
 		if values, ok := r.Header[name]; ok {
@@ -175,8 +171,7 @@ func trimmed(life context.Context, r *http.Request) *http.Request {
 	if protocol := chosenProtocol(r); protocol != "" { // nothing else is left to choose
 		kept["Sec-Websocket-Protocol"] = []string{protocol}
 	}
-	bare := &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
-	return bare.WithContext(life)
+	return &http.Request{Method: r.Method, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host, Header: kept}
 }
 
 // takenOver is the response of a request whose connection is ours: all it can do
@@ -202,14 +197,16 @@ func (t *takenOver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return t.conn, bufio.NewReadWriter(bufio.NewReaderSize(t.conn, smallest), bufio.NewWriterSize(t.conn, smallest)), nil
 }
 
-// takeOver hijacks the connection of a request. An error means that the response
+// takeOver hijacks the connection of a request; patience is for the kernel to take a
+// frame. An error means that the response
 // can still be written.
-func takeOver(w http.ResponseWriter) (*socket, error) {
+func takeOver(w http.ResponseWriter, patience time.Duration) (*socket, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{Conn: conn}
+	s := &socket{wire: wire{patience: patience}}
+	s.over(conn)
 	if buffered.Reader.Buffered() > 0 { // frames sent before the handshake's answer: not a client to keep
 		s.cut()
 	}
@@ -218,20 +215,10 @@ func takeOver(w http.ResponseWriter) (*socket, error) {
 
 // socket is one client's line: the network connection and melody's session on it.
 type socket struct {
-	net.Conn
-	session  atomic.Pointer[melody.Session] // set when the connect callback runs
-	finished atomic.Bool                    // a closing frame is on its way to the client
-	stalled  atomic.Bool                    // a write ran out of time
-	closing  sync.Once
-}
-
-// Write notes when time ran out, which the errors that melody passes on hide.
-func (s *socket) Write(p []byte) (int, error) {
-	n, err := s.Conn.Write(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.stalled.Store(true)
-	}
-	return n, err
+	wire
+	owner   *connection
+	session atomic.Pointer[melody.Session] // set when the connect callback runs
+	closing sync.Once
 }
 
 // classify tells why the pumps ended. Where the client said goodbye or was told
@@ -253,10 +240,38 @@ func (s *socket) classify(err error) failure {
 	return failureGone
 }
 
-// send queues one text frame; whether it was written is told by the sent event.
-func (s *socket) send(frame []byte) {
+// RemoteAddr is the socket itself, which tells the address and, to guard, whose it is:
+// a session has keys of its own, but a map for a single one is much for an idle socket.
+func (s *socket) RemoteAddr() net.Addr { return s }
+
+// Network and String are those of the client's address.
+func (s *socket) Network() string { return s.Conn.RemoteAddr().Network() }
+func (s *socket) String() string  { return s.Conn.RemoteAddr().String() }
+
+// send writes one text frame. What would have to wait for the client is left to
+// melody's write goroutine, which is called with an empty frame; that it is written
+// is told by the sent event.
+func (s *socket) send(payload []byte) (written bool) {
+	written, call := s.offer(payload)
+	if call {
+		s.call()
+	}
+	return written
+}
+
+// ping asks the client for a sign of life, and tells whether it could.
+func (s *socket) ping() (sent bool) {
+	sent, call := s.wire.ping()
+	if call {
+		s.call()
+	}
+	return sent
+}
+
+// call has melody's write goroutine write what waits.
+func (s *socket) call() {
 	if session := s.session.Load(); session != nil {
-		_ = session.Write(frame) // a closed session is told by the end of its pumps
+		_ = session.Write(nil) // a closed session is told by the end of its pumps
 	}
 }
 

@@ -54,8 +54,8 @@ func TestStalledClientCostsAThousandNothing(t *testing.T) {
 	testenv.Eventually(t, socketWait, "the numbers for all", func() bool { return heard.Load() >= healthy })
 	stats := w.stats()
 	fastest := func() time.Duration {
-		best := time.Hour
-		for range 10 {
+		best, begun := time.Hour, time.Now()
+		for round := 0; round < 3 || round < 10 && time.Since(begun) < 2*time.Second; round++ {
 			stats.Version, stats.Active = stats.Version+1, stats.Active+1
 			want(fmt.Sprintf(`"version":%d,`, stats.Version))
 			began := time.Now()

@@ -61,11 +61,11 @@ func (s *stompCodec) greet(out *outbox, hello helloFrame) {
 	}}))
 }
 
-func stompControl(f stompFrame) pending {
-	return pending{event: f.command, key: f.command, data: f.encode(), control: true}
+func stompControl(f stompFrame) *pending {
+	return &pending{event: f.command, key: f.command, data: f.encode(), control: true}
 }
 
-func (s *stompCodec) message(p pending) []byte {
+func (s *stompCodec) message(p *pending) []byte {
 	topic := p.topic
 	switch {
 	case p.control:
@@ -95,7 +95,7 @@ func (s *stompCodec) hears(topic string) bool {
 }
 
 // stompError is the frame that says why the connection ends.
-func stompError(receipt, code string, body []byte) pending {
+func stompError(receipt, code string, body []byte) *pending {
 	f := stompFrame{command: "ERROR", headers: []stompHeader{{"message", code}}, body: body}
 	if receipt != "" {
 		f.headers = append(f.headers, stompHeader{"receipt-id", receipt})
@@ -105,6 +105,7 @@ func stompError(receipt, code string, body []byte) pending {
 
 func (s *stompCodec) received(h *Hub, c *connection, message []byte, _ bool) {
 	for c.withinRate() {
+		c.await()
 		f, rest, err := parseStomp(message)
 		if err != nil {
 			s.refuse(h, c, f, badStomp("%v.", err))
@@ -123,16 +124,21 @@ func badStomp(format string, args ...any) *problem {
 
 // handle does what a frame asks for; false when the connection goes no further.
 func (s *stompCodec) handle(h *Hub, c *connection, f stompFrame) bool {
-	ctx, cancel := context.WithTimeout(c.life, h.config.frameTime)
+	life, release := c.life.during(h.life)
+	defer release()
+	ctx, cancel := context.WithTimeout(life, h.config.frameTime)
 	defer cancel()
 	receipt := f.get("receipt")
 	if len(receipt) > maxStompID {
 		return s.refuse(h, c, stompFrame{}, badStomp("A receipt has at most %d bytes.", maxStompID))
 	}
 	if err := s.do(ctx, h, c, f); err != nil {
+		if life.Err() != nil {
+			return false
+		}
 		return s.refuse(h, c, f, err)
 	}
-	var answers []pending
+	var answers []*pending
 	if receipt != "" {
 		answer := stompControl(stompFrame{command: "RECEIPT", headers: []stompHeader{{"receipt-id", receipt}}})
 		answer.key = "" // each counts
@@ -174,9 +180,6 @@ func (s *stompCodec) do(ctx context.Context, h *Hub, c *connection, f stompFrame
 // refuse tells why a frame was not done. That ends the connection, unless the
 // client listens for refusals and can go on.
 func (s *stompCodec) refuse(h *Hub, c *connection, f stompFrame, err error) (goOn bool) {
-	if c.life.Err() != nil {
-		return false
-	}
 	p := problemFor(err)
 	if p.Status >= http.StatusInternalServerError {
 		h.deps.log.Error("client frame failed", "connection_id", c.id, "type", f.command, "error", err)

@@ -18,6 +18,9 @@ import (
 // streamRoute answers without an end, and so without requestTime.
 const streamRoute = "/api/shows/:show/admission/stream"
 
+// streamQueue holds the frame in flight, and what a goodbye has before it.
+const streamQueue = 2 + maxErrorsQueued + 1
+
 // Window in which a client of a stream that broke off is to come back; each is
 // told a time of its own.
 const (
@@ -47,9 +50,9 @@ func (h *Hub) stream(c echo.Context, who Identity, show domain.ShowID) error {
 	defer cancel()
 	line := &stream{
 		response: c.Response(), control: http.NewResponseController(c.Response()),
-		messages: make(chan []byte, socketQueue), patience: h.config.writeWait, stop: cancel,
+		messages: make(chan []byte, streamQueue), patience: h.config.writeWait, stop: cancel,
 	}
-	conn := newConnection(h.life, h, who, line, h.streamCodec(who, show))
+	conn := newConnection(h, who, line, h.streamCodec(who, show))
 	defer h.ended(conn)
 	defer line.end()
 	_ = line.control.SetReadDeadline(time.Time{}) // the request was read; from here on only its end counts
@@ -98,13 +101,17 @@ func (s *stream) write(message []byte) error {
 }
 
 // send never waits: there is one frame in flight, besides what close adds.
-func (s *stream) send(message []byte) {
+func (s *stream) send(message []byte) (written bool) {
 	select {
 	case s.messages <- message:
 	default:
 		s.cut()
 	}
+	return false
 }
+
+// ping does nothing: a client of a stream cannot answer, and its end is noticed.
+func (*stream) ping() (sent bool) { return true }
 
 // streamClose is the last event of a stream; the codes are those of sockets.
 type streamClose struct {
@@ -156,10 +163,10 @@ func (*streamCodec) received(*Hub, *connection, []byte, bool) {}
 // greet leaves the place queued: it is the first event.
 func (*streamCodec) greet(out *outbox, _ helloFrame) {
 	retry := streamRetryLeast + rand.N(streamRetryMost-streamRetryLeast)
-	out.put(laneHello, pending{event: eventHello, key: eventHello, control: true, data: fmt.Appendf(nil, "retry: %d\n\n", retry.Milliseconds())})
+	out.put(laneHello, &pending{event: eventHello, key: eventHello, control: true, data: fmt.Appendf(nil, "retry: %d\n\n", retry.Milliseconds())})
 }
 
-func (s *streamCodec) message(p pending) []byte {
+func (s *streamCodec) message(p *pending) []byte {
 	name := s.names[p.topic]
 	switch {
 	case p.control:

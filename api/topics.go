@@ -283,7 +283,7 @@ func (c *connection) holdSeats(show domain.ShowID) {
 // beginSeats sends the map together with the deltas that were kept back. Those are
 // either in it already or go on from it: the feed passes them without a gap, and
 // the map was read after the subscriber was registered.
-func (c *connection) beginSeats(frame seatsFrame, p pending) {
+func (c *connection) beginSeats(frame seatsFrame, p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.following(frame.ShowID)
@@ -291,17 +291,14 @@ func (c *connection) beginSeats(frame seatsFrame, p pending) {
 		return
 	}
 	f.seats = seatMap{epoch: frame.Epoch, version: frame.Version}
-	at := c.out.find(laneSeats, p.key)
+	held, waits := c.out.get(laneSeats, p.key)
 	switch {
-	case at < 0:
-		c.out.mergeSeats(p, frame)
-	case c.out.lanes[laneSeats][at].stamp.before(p.stamp):
+	case !waits || held.stamp.before(p.stamp):
 		c.out.put(laneSeats, p)
 	default:
-		held := c.out.lanes[laneSeats][at]
 		merged := frame.merge(*held.seats)
 		f.seats = seatMap{epoch: merged.Epoch, version: merged.Version}
-		c.out.put(laneSeats, pending{event: p.event, topic: p.topic, key: p.key, stamp: held.stamp, seats: &merged})
+		c.out.put(laneSeats, &pending{event: p.event, topic: p.topic, key: p.key, stamp: held.stamp, seats: &merged})
 	}
 	c.flush()
 }
@@ -325,7 +322,7 @@ func (h *Hub) openRoom(ctx context.Context, c *connection, id domain.RoomID) err
 		return err
 	}
 	c.enterRoom(id, room.LastSeq)
-	c.offerChat(id, []pending{chatReadPending(id, chatReadFrame{
+	c.offerChat(id, []*pending{chatReadPending(id, chatReadFrame{
 		Person: c.identity.Person, Name: c.identity.Name, UpTo: room.ReadUpTo, LastSeq: &room.LastSeq, Unread: &room.Unread,
 	}, time.Now())})
 	return nil
@@ -387,10 +384,10 @@ func (c *connection) knownPlace(show domain.ShowID) domain.Place {
 	return p
 }
 
-func sharedSoldOut(stats domain.Stats, at time.Time) (frame shared, soldOut bool) {
+func sharedSoldOut(stats domain.Stats, at time.Time) (frame *shared, soldOut bool) {
 	of, topic := statsStamp(stats), soldOutTopic(stats.ShowID)
 	soldOut = stats.Availability() == domain.AvailabilitySoldOut
-	return shared{show: stats.ShowID, pending: pending{event: events.EventSoldOut, topic: topic, key: topic, stamp: of, data: encode(soldOutFrame{
+	return &shared{show: stats.ShowID, pending: pending{event: events.EventSoldOut, topic: topic, key: topic, stamp: of, data: encode(soldOutFrame{
 		frameHead: head(events.EventSoldOut, topic, stats.ShowID, of, at), SoldOut: soldOut,
 	})}}, soldOut
 }
