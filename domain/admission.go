@@ -27,7 +27,8 @@ type Place struct {
 	Status     Status
 	Rank       int64 // 1 is next; 0 when there is none to tell
 	Score      int64 // order in the line; lower is earlier; 0 unless waiting
-	Waiting    int64 // people waiting at the show
+	Lane       int   // number of the line, by the show's settings; 0: the ordinary one, or not waiting
+	Waiting    int64 // people waiting at the show, or in the same lane of it
 	Active     int64 // people inside or with a turn
 	ETA        *ETA
 	Odds       *Odds      // whether seats will be left; nil unless waiting

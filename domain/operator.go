@@ -14,6 +14,8 @@ const (
 	ActionRemove = "remove" // end one person's place
 	ActionReset  = "reset"  // end all places, under a new epoch
 
+	ActionMintCodes = "mint-codes" // make join codes for a lane
+
 	ActionRequeueLetter = "requeue-dead-letter"
 	ActionDropLetter    = "drop-dead-letter"
 )
@@ -39,4 +41,6 @@ const (
 	MaxActionPage     = 200
 	// MaxAdmitNow bounds the people that an operator lets in at once.
 	MaxAdmitNow = 10_000
+	// MaxCodesAtOnce bounds the join codes that an operator has made at once.
+	MaxCodesAtOnce = 1000
 )

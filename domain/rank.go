@@ -32,8 +32,20 @@ func RankGrid(n int64) []int64 {
 
 // RankKnots are the scores at RankGrid(Waiting), as of one version of a show.
 type RankKnots struct {
-	Waiting int64   `json:"waiting"`
-	Scores  []int64 `json:"scores"`
+	Waiting int64       `json:"waiting"`
+	Scores  []int64     `json:"scores"`
+	Lanes   []RankKnots `json:"lanes,omitempty"` // of lanes 1, 2 ...; what is above is of the ordinary line then
+}
+
+// Lane returns the knots of one line of a show; empty ones where it has no such lane.
+func (k RankKnots) Lane(number int) RankKnots {
+	switch {
+	case number == OrdinaryLane:
+		return k
+	case number > 0 && number <= len(k.Lanes):
+		return k.Lanes[number-1]
+	}
+	return RankKnots{}
 }
 
 // Rank returns the rank of a score: exact within the first RankDense, within

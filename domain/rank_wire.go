@@ -14,8 +14,9 @@ import (
 // less than 7 KB for a million, whatever the scores.
 
 type knotsOnWire struct {
-	Waiting int64  `json:"waiting"`
-	Deltas  string `json:"deltas"`
+	Waiting int64       `json:"waiting"`
+	Deltas  string      `json:"deltas"`
+	Lanes   []RankKnots `json:"lanes,omitempty"`
 }
 
 var errScoresFall = errors.New("scores of rank knots fall")
@@ -31,7 +32,7 @@ func (k RankKnots) MarshalJSON() ([]byte, error) {
 		packed = binary.AppendUvarint(packed, uint64(score-last))
 		last = score
 	}
-	return json.Marshal(knotsOnWire{k.Waiting, base64.RawStdEncoding.EncodeToString(packed)})
+	return json.Marshal(knotsOnWire{k.Waiting, base64.RawStdEncoding.EncodeToString(packed), k.Lanes})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -44,7 +45,7 @@ func (k *RankKnots) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("read rank knots: %w", err)
 	}
-	*k = RankKnots{Waiting: wire.Waiting}
+	*k = RankKnots{Waiting: wire.Waiting, Lanes: wire.Lanes}
 	last := int64(0)
 	for len(packed) > 0 {
 		delta, n := binary.Uvarint(packed)

@@ -72,6 +72,11 @@ type QueueSettings struct {
 	// OverAdmitPercent bounds the turns beyond RatePerMinute that make up for turns
 	// which nobody claims. 0: never more turns than RatePerMinute.
 	OverAdmitPercent int `json:"overAdmitPercent"`
+
+	// Lanes are lines of their own for people with a code; none: everybody waits in one.
+	Lanes []Lane `json:"lanes,omitempty"`
+	// OrdinaryWeight is the weight of the line without a lane; 0 stands for 1.
+	OrdinaryWeight int `json:"ordinaryWeight,omitempty"`
 }
 
 // DefaultQueue returns the settings of a show that names none.
@@ -87,6 +92,7 @@ func (q QueueSettings) check(p *problems) {
 	p.between("queue.graceSeconds", q.GraceSeconds, 1, 3600)
 	p.between("queue.lateJoinSeconds", q.LateJoinSeconds, 0, 3600)
 	p.between("queue.overAdmitPercent", q.OverAdmitPercent, 0, 100)
+	q.checkLanes(p)
 }
 
 // Turn is the time an admitted person has to claim.
@@ -185,6 +191,8 @@ type Stats struct {
 	// SeatsPerBuyer what recent buyers took each; 0 until there were any.
 	NoShowPercent float64 `json:"noShowPercent,omitempty"`
 	SeatsPerBuyer float64 `json:"seatsPerBuyer,omitempty"`
+	// Lanes are the lines one by one; zero for a show without lanes.
+	Lanes LaneLines `json:"lanes,omitzero"`
 }
 
 // Availability tells whether a seat can be had, will perhaps come back, or is gone.

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"foyer/domain"
@@ -21,6 +22,21 @@ type JoinRequest struct {
 	ShowID    domain.ShowID
 	RequestID domain.RequestID
 	DrawScore int64
+
+	// Lane is the number of the line to join; 0 is the ordinary one. A code with a number
+	// of uses gives it to so many people only, whoever comes back counted once.
+	Lane     int
+	CodeID   string
+	CodeUses int // 0: any number
+}
+
+// drawn is what the join step reads: the score, in the lane's stretch, and the code.
+func (r JoinRequest) drawn() any {
+	score := int64(r.Lane)*domain.LaneSpan + r.DrawScore
+	if r.CodeUses > 0 {
+		return fmt.Sprintf("%d:%s:%d", score, r.CodeID, r.CodeUses)
+	}
+	return score
 }
 
 type joined struct {
@@ -29,9 +45,10 @@ type joined struct {
 }
 
 // Join gives a person a place, or answers the one they have, whatever the phase. Whose
-// place is over gets a new one at the end of the line. With room inside and nobody
+// place is over gets a new one at the end of the line, or of the lane asked for. With room inside and nobody
 // waiting they have a turn at once. It fails with *domain.NotOpenError,
-// domain.ErrSoldOut or domain.ErrClosed where there are no new places.
+// domain.ErrSoldOut or domain.ErrClosed where there are no new places, and with
+// domain.ErrCodeUsedUp where only a code would give one.
 //
 // Calls that come at the same time travel together.
 func (s *Steps) Join(ctx context.Context, req JoinRequest) (place domain.Place, created bool, err error) {
@@ -43,7 +60,7 @@ func (s *Steps) Join(ctx context.Context, req JoinRequest) (place domain.Place, 
 func (s *Steps) joinAll(ctx context.Context, show domain.ShowID, requests []JoinRequest) ([]outcome[joined], error) {
 	args := []any{domain.DrawCeiling}
 	for _, req := range requests {
-		args = append(args, string(req.RequestID), req.DrawScore)
+		args = append(args, string(req.RequestID), req.drawn())
 	}
 	r, err := s.step(ctx, "admission_join", show, args...)
 	if err != nil {

@@ -1,6 +1,6 @@
 -- Ends what is over, drops waiters who fell silent, and lets in as many as there is
 -- room for, in order. Whoever calls and however often: never more inside than allowed.
--- USES    clock show seats admission ending
+-- USES    clock show seats admission lanes ending
 -- READS
 -- WRITES  show waiting active claimed presence rate ended revoked seats holds deadlines
 --         begun owners seat_log
@@ -35,10 +35,14 @@ end
 
 -- More silent ones than one call may drop can stand at the front still.
 local free, guests, late = room(ARGV[5] == '1'), {}, {}
-if free > 0 then guests = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
-if #quiet == limit then guests, late = part_by_contact(guests, silent) end
-finish(late, 'EXPIRED', 'silent')
-if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end
+if show.lanes then -- ghosts would use up their lane's turns, so they go first
+  if free > 0 and #quiet < limit then guests = take_by_turns(math.min(free, batch)) end
+else
+  if free > 0 then guests = redis.call('ZRANGE', key.waiting, 0, math.min(free, batch) - 1) end
+  if #quiet == limit then guests, late = part_by_contact(guests, silent) end
+  finish(late, 'EXPIRED', 'silent')
+  if #guests > 0 then redis.call('ZREMRANGEBYRANK', key.waiting, 0, #guests - 1) end
+end
 admit(guests)
 
 local ended = {}

@@ -65,19 +65,33 @@ func (s *Steps) Admit(ctx context.Context, show domain.ShowID, opts AdmitOptions
 	return result, nil
 }
 
-// Knots samples the line at the ranks of domain.RankGrid. Scores are secret while the
-// draw is open: no rank may be told from them before.
+// Knots samples the line at the ranks of domain.RankGrid, and each lane of a show that
+// has some. Scores are secret while the draw is open: no rank may be told from them before.
 func (s *Steps) Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots, domain.Stats, error) {
+	knots, stats, err := s.sample(ctx, show, domain.OrdinaryLane)
+	for lane := 1; err == nil && lane < stats.Lanes.Len(); lane++ {
+		var of domain.RankKnots
+		if stats.Lanes[lane].Waiting > 0 {
+			of, _, err = s.sample(ctx, show, lane)
+		}
+		knots.Lanes = append(knots.Lanes, of)
+	}
+	return knots, stats, err
+}
+
+// sample samples one lane, over as many calls as its length takes.
+func (s *Steps) sample(ctx context.Context, show domain.ShowID, lane int) (domain.RankKnots, domain.Stats, error) {
 	var knots domain.RankKnots
 	var stats domain.Stats
 	for last, score := int64(0), int64(0); last == 0 || last < knots.Waiting; {
-		r, err := s.step(ctx, "admission_knots", show, domain.RankDense, fmt.Sprint(domain.RankRatio), s.whole, maxKnots, knots.Waiting, last, score)
+		r, err := s.step(ctx, "admission_knots", show,
+			domain.RankDense, fmt.Sprint(domain.RankRatio), s.whole, maxKnots, knots.Waiting, last, score, lane)
 		if err != nil {
 			return domain.RankKnots{}, domain.Stats{}, err
 		}
 		if last == 0 {
 			stats, _ = r.list(0).stats(show)
-			knots.Waiting = stats.Waiting
+			knots.Waiting = stats.WaitingIn(lane)
 		}
 		if knots.Waiting == 0 {
 			break
@@ -85,7 +99,7 @@ func (s *Steps) Knots(ctx context.Context, show domain.ShowID) (domain.RankKnots
 		last = r.int(1)
 		for i := range r.rest(2) {
 			score = r.int(2 + i)
-			knots.Scores = append(knots.Scores, score)
+			knots.Scores = append(knots.Scores, score%domain.LaneSpan)
 		}
 	}
 	return knots, stats, nil

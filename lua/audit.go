@@ -22,6 +22,7 @@ type Audit struct {
 
 	Waiting, Present      int64              // present are those who wait, and TurnsPresent
 	Inside, Over, Claimed int64              // Inside has those whose time is over, not yet swept
+	Astray                int64              // of Waiting, in a lane that the show does not have
 	TurnsPresent          int64              // of Inside, whose contact is kept until they claim
 	WaitingInside         []domain.RequestID // in two places at once
 	ClaimedOutside        []domain.RequestID
@@ -80,7 +81,7 @@ func (s *Steps) Audit(ctx context.Context, show domain.ShowID) (Audit, error) {
 	a := Audit{
 		ShowID: show, At: instant(r.int(0)), SoldOut: r.int(1) == 1, Fields: map[string]int64{},
 		Waiting: r.list(3).int(0), Present: r.list(3).int(1), Inside: r.list(3).int(2), Over: r.list(3).int(3), Claimed: r.list(3).int(4),
-		TurnsPresent:  r.list(3).int(5),
+		TurnsPresent: r.list(3).int(5), Astray: r.list(3).int(6),
 		WaitingInside: ids[domain.RequestID](r.list(4)), ClaimedOutside: ids[domain.RequestID](r.list(5)),
 		Seats: map[domain.SeatID]AuditedSeat{}, Holds: map[domain.HoldID]AuditedHold{},
 		Deadlines: ids[domain.HoldID](r.list(8)), Begun: ids[domain.HoldID](r.list(9)),

@@ -37,7 +37,7 @@ func (s *Steps) Drawn(ctx context.Context, show domain.ShowID) (Drawn, error) {
 	stats, err := s.eachDrawn(ctx, show, 1, func(page []domain.RequestID, scores reply, waiting int64) {
 		for i, request := range page {
 			if score, err := strconv.ParseFloat(scores.str(i), 64); err == nil {
-				drawn.Waiting[request] = int64(score)
+				drawn.Waiting[request] = int64(score) % domain.LaneSpan
 			}
 		}
 		drawn.Requests, standing = append(drawn.Requests, page...), waiting

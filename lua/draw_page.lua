@@ -12,5 +12,8 @@ local from = tonumber(ARGV[2])
 local requests = redis.call('LRANGE', key.draw, from, from + tonumber(ARGV[3]) - 1)
 local scores = ARGV[5] == '1' and read_many('ZMSCORE', key.waiting, requests) or {}
 for i = 1, #scores do scores[i] = scores[i] or '' end
-return {'OK', numbers(0), redis.call('LLEN', key.draw),
-  redis.call('ZCOUNT', key.waiting, '-inf', '(' .. ARGV[4]), requests, scores}
+local waiting = 0
+for lane = 0, show.lanes or 0 do
+  waiting = waiting + redis.call('ZCOUNT', key.waiting, stretch(lane), '(' .. int(lane * SPAN + tonumber(ARGV[4])))
+end
+return {'OK', numbers(0), redis.call('LLEN', key.draw), waiting, requests, scores}

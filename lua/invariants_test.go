@@ -29,6 +29,9 @@ func TestInvariantsOfTheWaitingRoom(t *testing.T) {
 			prequeue := time.Now().Add(-time.Hour)
 			s.PrequeueAt, s.OpensAt, s.DrawSeed = &prequeue, time.Now().Add(20*time.Second), domain.NewDrawSeed()
 			s.Queue = domain.QueueSettings{MaxActive: 3, RatePerMinute: room.rate, TurnSeconds: 5, SessionSeconds: 40, GraceSeconds: 15, LateJoinSeconds: 5}
+			for i := range rapid.IntRange(0, 2).Draw(r, "lanes") {
+				s.Queue.Lanes = append(s.Queue.Lanes, domain.Lane{Name: "lane" + strconv.Itoa(i), Weight: rapid.IntRange(1, 5).Draw(r, "weight")})
+			}
 			s.Seating = domain.Seating{HoldSeconds: 20, SeatLimit: 2, Sections: []domain.Section{{Name: "A", Rows: 1, SeatsPerRow: 6}}}
 		})
 		r.Repeat(map[string]func(*rapid.T){
@@ -42,7 +45,7 @@ func TestInvariantsOfTheWaitingRoom(t *testing.T) {
 // room is a show, and what somebody knows who has only watched.
 type room struct {
 	w        *world
-	scores   map[domain.RequestID]int64 // of those in the line
+	scores   map[domain.RequestID]int64 // of those in the line, in the stretch of their lane
 	admitted []time.Time
 	rate     int
 	inside   int64 // at the last look
@@ -64,7 +67,10 @@ func timelessPlace(p domain.Place) domain.Place {
 // join also repeats what it did: I7, the same answer and nothing new.
 func (m *room) join(r *rapid.T) {
 	request := m.person(r)
-	ask := JoinRequest{ShowID: m.id(), RequestID: request, DrawScore: domain.DrawScore(m.w.show.DrawSeed, request)}
+	ask := JoinRequest{
+		ShowID: m.id(), RequestID: request, DrawScore: domain.DrawScore(m.w.show.DrawSeed, request),
+		Lane: rapid.IntRange(0, len(m.w.show.Queue.Lanes)).Draw(r, "lane"),
+	}
 	place, created, err := m.w.Join(m.w.ctx(), ask)
 	if err != nil {
 		r.Fatalf("join: %v", err)
@@ -77,26 +83,31 @@ func (m *room) join(r *rapid.T) {
 	case created && place.Status == domain.StatusAdmitted:
 		m.letIn(r, []domain.RequestID{request}, place.ClaimBy.Add(-m.w.show.Queue.Turn()))
 	case created:
-		m.scores[request] = place.Score
+		m.scores[request] = int64(place.Lane)*domain.LaneSpan + place.Score
+		if place.Lane != ask.Lane {
+			r.Fatalf("%s joined lane %d and stands in %d", request, ask.Lane, place.Lane)
+		}
 	}
 }
 
-// letIn judges an admission: I1, nobody is passed; I4, no 60 seconds above the rate.
+// letIn judges an admission: I1, nobody is passed in their lane; I4, no 60 seconds above
+// the rate.
 func (m *room) letIn(r *rapid.T, requests []domain.RequestID, at time.Time) {
-	last := int64(0)
+	last := map[int64]int64{} // by lane
 	for _, request := range requests {
 		if score := m.scores[request]; score > 0 {
-			if score < last {
+			lane := score / domain.LaneSpan
+			if score < last[lane] {
 				r.Fatalf("I1: %s came in after somebody behind", request)
 			}
-			last = score
+			last[lane] = score
 		}
 		delete(m.scores, request)
 		m.admitted = append(m.admitted, at)
 	}
 	for _, score := range m.scores {
-		if score < last || last == 0 {
-			r.Fatalf("I1: somebody at %d was passed by %v at %d", score, requests, last)
+		if score < last[score/domain.LaneSpan] || len(last) == 0 {
+			r.Fatalf("I1: somebody at %d was passed by %v at %v", score, requests, last)
 		}
 	}
 	within := 0

@@ -31,6 +31,7 @@ var allKeys = []keyInfo{
 	{"revoked", "revoked:{SHOW}", "zset", "REQUEST:DEADLINE:EPOCH:ENDED of a session that has ended -> its number, rising, for shops that check passes; forgotten some minutes after its deadline", noTTL},
 	{"trail", "trail:{SHOW}", "hash", "request id -> what:ms; ... of somebody's past: turns that were claimed or extended, and places that ended before the present one; at most 240 bytes a person", noTTL},
 	{"arrivals", "arrivals:{SHOW}", "zset", "ms -> the show's counter of arrivals at that time, one a tick: tells when somebody came without a word about each", noTTL},
+	{"codes", "codes:{SHOW}", "hash", "join code with a number of uses -> people who have used it, and CODE:REQUEST -> 1 of each of them", noTTL},
 	{"seats", "seats:{SHOW}", "hash", "seat id -> h:HOLD:REQUEST:DEADLINE (held), b:HOLD:REQUEST:BOOKING (being booked) or s:BOOKING (sold); absent or h with its deadline over: free", noTTL},
 	{"holds", "holds:{SHOW}", "hash", "hold id -> REQUEST:STATE:DEADLINE:CEILING:BOOKING:BEGUN:seat,seat; state h plain, b begun, p begun and published, x lapsed", noTTL},
 	{"deadlines", "hold-deadlines:{SHOW}", "zset", "hold id -> deadline in ms of a plain hold, or when a lapsed one is forgotten", noTTL},

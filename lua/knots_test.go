@@ -29,7 +29,7 @@ func sampled(w *world, people, slice int64, meanwhile func(made int)) (domain.Ra
 
 	knots, last, score := domain.RankKnots{}, int64(0), int64(0)
 	for made := 1; last < people; made++ {
-		r, err := w.step(ctx, "admission_knots", w.show.ID, domain.RankDense, fmt.Sprint(domain.RankRatio), wholeLine, slice, knots.Waiting, last, score)
+		r, err := w.step(ctx, "admission_knots", w.show.ID, domain.RankDense, fmt.Sprint(domain.RankRatio), wholeLine, slice, knots.Waiting, last, score, domain.OrdinaryLane)
 		require.NoError(w.t, err)
 		require.LessOrEqual(w.t, int64(len(r.rest(2))), slice)
 		knots.Waiting, last = people, r.int(1)

@@ -11,7 +11,7 @@
 
 local request = ARGV[2]
 local place = place_of(request)
-local nth = place[3] - tonumber(ARGV[3]) -- of the arrivals; none for a drawn place
+local nth = place[3] % SPAN - tonumber(ARGV[3]) -- of the arrivals; none for a drawn place
 
 local after, before = -1, -1
 if nth > 0 then

@@ -5,6 +5,25 @@ local function score_of(zset, request)
   return score and tonumber(score)
 end
 
+-- Where a show has lanes each has a stretch of the scores, the ordinary line the first; a
+-- show without has no field lanes, and one stretch. See domain.LaneSpan.
+local SPAN = 2 ^ 42
+
+local function lane_of(score) return math.floor(score / SPAN) end
+
+local function stretch(lane) return int(lane * SPAN), '(' .. int((lane + 1) * SPAN) end
+
+local function waiting_in(lane)
+  if not show.lanes then return redis.call('ZCARD', key.waiting) end
+  return redis.call('ZCOUNT', key.waiting, stretch(lane))
+end
+
+-- How many stand before a lane's stretch.
+local function before(lane)
+  if lane == 0 then return 0 end
+  return redis.call('ZCOUNT', key.waiting, '-inf', '(' .. int(lane * SPAN))
+end
+
 -- People inside or with a turn. Whose deadline is over is outside, swept or not.
 local function inside() return redis.call('ZCOUNT', key.active, '(' .. int(now), '+inf') end
 
@@ -74,6 +93,15 @@ local function note(request, entry)
   redis.call('HSET', key.trail, request, trail)
 end
 
+-- How somebody's last place ended, which is of the past from now on; nil: there was none.
+local function forget_end(request)
+  local past = redis.call('HGET', key.ended, request)
+  if not past then return nil end
+  redis.call('HDEL', key.ended, request)
+  note(request, past)
+  return past
+end
+
 -- Whether somebody's present turn has been extended.
 local function was_extended(request)
   return string.match(redis.call('HGET', key.trail, request) or '', 'extended:%d+;$') ~= nil
@@ -133,7 +161,8 @@ end
 
 local WAITING_AS = {SCHEDULED = 'PREQUEUE', PREQUEUE = 'PREQUEUE', SOLD_OUT = 'SOLD_OUT', CLOSED = 'CLOSED'}
 
--- Where a person stands: status, rank (0: none to tell), score, deadline in ms.
+-- Where a person stands: status, rank (0: none to tell), score, deadline in ms, and of
+-- whoever waits at a show with lanes how many wait in theirs.
 local function place_of(request)
   local deadline = score_of(key.active, request)
   if deadline then
@@ -145,12 +174,24 @@ local function place_of(request)
   local score = score_of(key.waiting, request)
   if score then
     local status = WAITING_AS[phase()]
-    if status then return {status, 0, score, 0} end
-    return {'WAITING', redis.call('ZRANK', key.waiting, request) + 1, score, 0}
+    local lane = lane_of(score)
+    local crowd = show.lanes and waiting_in(lane) or nil
+    if status then return {status, 0, score, 0, crowd} end
+    return {'WAITING', redis.call('ZRANK', key.waiting, request) + 1 - before(lane), score, 0, crowd}
   end
   local ended = redis.call('HGET', key.ended, request)
   if ended then return {string.match(ended, '^%u+'), 0, 0, 0} end
   return {'NONE', 0, 0, 0}
+end
+
+-- Weight and number of people of each line of a show with lanes.
+local function lines()
+  local list = {}
+  for lane = 0, show.lanes do
+    list[#list + 1] = show['weight_' .. lane]
+    list[#list + 1] = waiting_in(lane)
+  end
+  return list
 end
 
 -- The show's live numbers, in the order that reply.go reads. A session that is
@@ -161,5 +202,5 @@ local function numbers(held)
   return {redis.call('ZCARD', key.waiting), active, show.max_active, show.rate, admitted_lately(),
     show.joined, show.ended + unswept, show.sold, held, show.capacity, phase(),
     show.epoch, show.version, show.seat_version, now,
-    math.floor(1e6 * no_show()), show.per_buyer or 0}
+    math.floor(1e6 * no_show()), show.per_buyer or 0, show.lanes and lines() or nil}
 end

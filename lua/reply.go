@@ -52,6 +52,8 @@ func failure(code string, detail reply) error {
 		return &domain.NotOpenError{OpensAt: instant(detail.int(0))}
 	case "SOLD_OUT":
 		return domain.ErrSoldOut
+	case "USED_UP":
+		return domain.ErrCodeUsedUp
 	case "CLOSED":
 		return domain.ErrClosed
 	case "NOT_JOINED":
@@ -117,6 +119,7 @@ func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 // and the server's time.
 func (r reply) stats(show domain.ShowID) (domain.Stats, time.Time) {
 	return domain.Stats{
+		Lanes:              r.list(17).lanes(),
 		ShowID:             show,
 		Waiting:            r.int(0),
 		Active:             r.int(1),
@@ -137,6 +140,15 @@ func (r reply) stats(show domain.ShowID) (domain.Stats, time.Time) {
 	}, instant(r.int(14))
 }
 
+// lanes reads the lines of a show with lanes, in the order of lines() in
+// prelude_admission.lua.
+func (r reply) lanes() (lines domain.LaneLines) {
+	for i := range min(len(r)/2, len(lines)) {
+		lines[i] = domain.LaneLine{Weight: r.int(2 * i), Waiting: r.int(2*i + 1)}
+	}
+	return lines
+}
+
 // place reads where a person stands, in the order of place_of() in
 // prelude_admission.lua; ok is false when they have no place at all.
 func (r reply) place(request domain.RequestID, stats domain.Stats, at time.Time) (p domain.Place, ok bool) {
@@ -145,12 +157,16 @@ func (r reply) place(request domain.RequestID, stats domain.Stats, at time.Time)
 		ShowID:     stats.ShowID,
 		Status:     domain.Status(r.str(0)),
 		Rank:       r.int(1),
-		Score:      r.int(2),
+		Score:      r.int(2) % domain.LaneSpan,
+		Lane:       int(r.int(2) / domain.LaneSpan),
 		Waiting:    stats.Waiting,
 		Active:     stats.Active,
 		Epoch:      stats.Epoch,
 		Version:    stats.Version,
 		ServerTime: at,
+	}
+	if len(r) > 4 {
+		p.Waiting = r.int(4)
 	}
 	deadline := instant(r.int(3))
 	switch p.Status {
@@ -161,8 +177,9 @@ func (r reply) place(request domain.RequestID, stats domain.Stats, at time.Time)
 	case domain.StatusActive:
 		p.ExpiresAt = &deadline
 	case domain.StatusWaiting:
-		p.ETA = domain.EstimateWait(p.Rank, stats)
-		p.Odds = domain.EstimateOdds(p.Rank, stats)
+		turn := stats.Turns(p.Lane, p.Rank)
+		p.ETA = domain.EstimateWait(turn, stats)
+		p.Odds = domain.EstimateOdds(turn, stats)
 	}
 	return p, true
 }

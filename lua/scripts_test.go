@@ -148,6 +148,16 @@ func admissionOutcomes() []outcomeCase {
 	}
 	return []outcomeCase{
 		{"admission_join", "OK", loaded(join)},
+		{"admission_join", "USED_UP", loaded(func(ctx context.Context, w *world) (any, error) {
+			w.change(func(s *domain.Show) { s.Queue.Lanes = []domain.Lane{{Name: "fans", Weight: 2}} })
+			code := JoinRequest{ShowID: w.show.ID, RequestID: "fan", Lane: 1, CodeID: "c", CodeUses: 1}
+			if _, _, err := w.Join(ctx, code); err != nil {
+				return nil, err
+			}
+			code.RequestID = "another"
+			place, _, err := w.Join(ctx, code)
+			return place, err
+		})},
 		{"admission_join", "NOT_OPEN", loaded(func(ctx context.Context, w *world) (any, error) {
 			w.change(func(s *domain.Show) { s.OpensAt = time.Now().Add(time.Hour) })
 			return join(ctx, w)

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"foyer/domain"
@@ -48,7 +49,7 @@ func settings(show domain.Show) []any {
 	if show.ClosesAt != nil {
 		closesAt = show.ClosesAt.UnixMilli()
 	}
-	return []any{
+	fields := []any{
 		"revision", show.Revision,
 		"max_active", queue.MaxActive,
 		"rate", queue.RatePerMinute,
@@ -66,6 +67,10 @@ func settings(show domain.Show) []any {
 		"paused", oneIf(show.Paused),
 		"closed", oneIf(show.Closed),
 	}
+	for lane, weight := range queue.LaneWeights() {
+		fields = append(fields, "weight_"+strconv.Itoa(lane), weight, "lanes", lane) // the last is how many there are
+	}
+	return fields
 }
 
 func oneIf(set bool) int {

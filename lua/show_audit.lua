@@ -7,7 +7,7 @@
 -- ARGV    1 clock offset in ms
 -- RETURNS OK, now, sold out key is there (1 or 0), {field, value ...} of the show, counts:
 --           waiting, present, inside, of these with their time over, claimed, inside and
---           present; requests that both wait and are inside, requests that claimed and are
+--           present, waiting in no lane of the show; requests that both wait and are inside, requests that claimed and are
 --           not inside, {seat, value ...}, {hold, value ...}, holds with a deadline, holds
 --           begun, {request, its holds ...}, {request, seats bought ...}, {booking, outcome ...}
 --         NOT_LOADED: the show is not there
@@ -30,6 +30,7 @@ end
 
 return {'OK', now, redis.call('EXISTS', key.sold_out), stored,
   {redis.call('ZCARD', key.waiting), redis.call('ZCARD', key.presence), #inside,
-    redis.call('ZCOUNT', key.active, '-inf', int(now)), #claimed, turns_present},
+    redis.call('ZCOUNT', key.active, '-inf', int(now)), #claimed, turns_present,
+    redis.call('ZCOUNT', key.waiting, int(2 ^ 42 * ((show.lanes or 0) + 1)), '+inf')},
   twice, outside, all(key.seats), all(key.holds), redis.call('ZRANGE', key.deadlines, 0, -1),
   redis.call('ZRANGE', key.begun, 0, -1), all(key.owners), all(key.bought), all(key.settled)}

@@ -4,7 +4,7 @@
 -- USES    clock
 -- READS
 -- WRITES  show waiting active claimed presence rate draw ended trail arrivals revoked seats
---         holds deadlines begun owners bought seat_log sold_out settled
+--         holds deadlines begun owners bought seat_log sold_out settled codes
 -- ARGV    1 clock offset in ms, 2 epoch, 3 capacity, 4 grace in ms, 5 number of
 --         settings, then settings as field, value ..., then seat, booking, request ...
 -- RETURNS OK: restored

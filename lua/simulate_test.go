@@ -35,7 +35,7 @@ func TestTheSimulatorDecidesAsTheStepsDo(t *testing.T) {
 	t.Log(seen)
 	for _, what := range []string{
 		"let in at once", "let in by the draw", "let in from the line", "let in by a freed slot", "kept out by the rate", "kept out by the limit",
-		"turn passed", "session over", "fell silent", "skipped", "joined again", "refused", "sold out", "after an outage", "let in beyond the rate",
+		"turn passed", "session over", "fell silent", "skipped", "joined again", "refused", "sold out", "after an outage", "let in beyond the rate", "waited in a lane",
 	} {
 		require.Positive(t, seen[what], "no sale came to this: %s", what)
 	}
@@ -73,6 +73,10 @@ func newTwins(t *testing.T, rdb *redis.Client, seed uint64) *twins {
 		MaxActive: 1 + dice.IntN(5), RatePerMinute: 2 + dice.IntN(12), TurnSeconds: 5, SessionSeconds: 15 + dice.IntN(40), GraceSeconds: 5 + dice.IntN(20),
 	}
 	w.show.Queue.LateJoinSeconds, w.show.Queue.OverAdmitPercent = dice.IntN(3), dice.IntN(3)*40
+	for i := range dice.IntN(4) {
+		w.show.Queue.Lanes = append(w.show.Queue.Lanes, domain.Lane{Name: fmt.Sprintf("lane-%d", i), Weight: 1 + dice.IntN(5)})
+		w.show.Queue.OrdinaryWeight = dice.IntN(4)
+	}
 	w.show.Seating.Sections = []domain.Section{{Name: "A", Rows: 1, SeatsPerRow: 6}}
 	tw := &twins{world: w, dice: dice, now: now, people: 12, last: make([]simulate.Standing, 12), seats: w.show.Seating.AllSeats(), seen: map[string]int{}}
 	w.offset.Store(now)
@@ -81,7 +85,7 @@ func newTwins(t *testing.T, rdb *redis.Client, seed uint64) *twins {
 	tw.room = simulate.NewRoom(simulate.Rules{
 		JoinAt: joins.UnixMilli(), OpensAt: w.show.DrawClosesAt().UnixMilli(),
 		Turn: queue.Turn().Milliseconds(), Session: queue.Session().Milliseconds(), Grace: queue.Grace().Milliseconds(),
-		MaxActive: queue.MaxActive, RatePerMinute: queue.RatePerMinute, OverAdmit: queue.OverAdmitPercent, Capacity: len(tw.seats),
+		MaxActive: queue.MaxActive, RatePerMinute: queue.RatePerMinute, OverAdmit: queue.OverAdmitPercent, Capacity: len(tw.seats), LaneWeights: queue.LaneWeights(),
 	}, tw.people, now)
 	return tw
 }
@@ -151,8 +155,12 @@ func (w *twins) pass(ms int64) {
 func (w *twins) join(id int32) {
 	before := w.room.Standing(w.now, id)
 	drawn := domain.DrawScore(w.show.DrawSeed, named(id))
-	_, created, err := w.Join(w.ctx(), JoinRequest{ShowID: w.show.ID, RequestID: named(id), DrawScore: drawn})
-	require.Equal(w.t, created, w.room.Join(w.now, id, drawn), "join of %d: %v", id, err)
+	lane := w.dice.IntN(1 + len(w.show.Queue.Lanes))
+	_, created, err := w.Join(w.ctx(), JoinRequest{ShowID: w.show.ID, RequestID: named(id), DrawScore: drawn, Lane: lane})
+	require.Equal(w.t, created, w.room.Join(w.now, id, drawn, lane), "join of %d: %v", id, err)
+	if created && w.room.Standing(w.now, id) == simulate.Waiting && lane > 0 {
+		w.seen["waited in a lane"]++
+	}
 	if err != nil {
 		require.True(w.t, isA[*domain.NotOpenError](err) || errors.Is(err, domain.ErrSoldOut), "%v", err)
 		w.seen["refused"]++

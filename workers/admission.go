@@ -89,7 +89,7 @@ func (a *admission) announceLine(ctx context.Context, command events.AdmitShow, 
 	fact := events.Notification{ShowID: stats.ShowID, Epoch: stats.Epoch, Version: stats.Version, Stats: &stats}
 	facts := []events.Notification{fact}
 	facts[0].Event = events.EventStats
-	if knots.Waiting > 0 && (command.Tick > 0 || knots.Waiting <= domain.RankDense) {
+	if stats.Waiting > 0 && (command.Tick > 0 || stats.Waiting <= domain.RankDense) {
 		fact.Event, fact.Knots = events.EventRank, &knots
 		facts = append(facts, fact)
 	}

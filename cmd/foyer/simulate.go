@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"foyer/domain"
@@ -21,6 +24,8 @@ type simulateCommand struct {
 	Grace         time.Duration `default:"1m" group:"Plan" help:"Silence after which a waiter is dropped."`
 	LateJoin      time.Duration `default:"0s" group:"Plan" help:"How long after the opening people may still join the draw; admission begins then."`
 	OverAdmit     int           `default:"0" group:"Plan" help:"Most turns beyond the rate, in percent, that make up for turns nobody claims."`
+	Lanes         []string      `name:"lane" placeholder:"NAME:WEIGHT:SHARE" group:"Plan" help:"A lane, its weight, and the share of people with a code for it; once for each."`
+	Ordinary      int           `name:"ordinary-weight" default:"1" group:"Plan" help:"Weight of the line without a lane."`
 	Seats         int           `default:"20000" group:"Plan" help:"Seats on sale; 0 for a waiting room only."`
 	Prequeue      time.Duration `default:"30m" group:"Plan" help:"How long before the opening people may enter the draw; 0 for no pre-queue."`
 	Sale          time.Duration `default:"12h" group:"Plan" help:"When the sale ends, counted from the opening."`
@@ -76,8 +81,13 @@ func (c simulateCommand) read() (simulate.Plan, simulate.Crowd, error) {
 			return simulate.Plan{}, simulate.Crowd{}, fmt.Errorf("--%s must be whole seconds", name)
 		}
 	}
+	lanes, shares, err := readLanes(c.Lanes)
+	if err != nil {
+		return simulate.Plan{}, simulate.Crowd{}, err
+	}
 	plan := simulate.Plan{
 		Queue: domain.QueueSettings{
+			Lanes: lanes, OrdinaryWeight: c.Ordinary,
 			MaxActive: c.MaxActive, RatePerMinute: c.RatePerMinute, TurnSeconds: int(c.Turn.Seconds()),
 			SessionSeconds: int(c.Session.Seconds()), GraceSeconds: int(c.Grace.Seconds()),
 			LateJoinSeconds: int(c.LateJoin.Seconds()), OverAdmitPercent: c.OverAdmit,
@@ -87,9 +97,26 @@ func (c simulateCommand) read() (simulate.Plan, simulate.Crowd, error) {
 	crowd := simulate.Crowd{
 		People: c.People, PrequeueShare: c.PrequeueShare, BurstShare: c.BurstShare, BurstDecay: c.BurstDecay, Trickle: c.Trickle,
 		NoShowShare: c.NoShow, GiveUpShare: c.GiveUp, Patience: c.Patience, LookShare: c.Look,
-		ClaimAfter: c.ClaimAfter, Inside: c.Inside, Seats: c.SeatsPerBuyer,
+		ClaimAfter: c.ClaimAfter, Inside: c.Inside, Seats: c.SeatsPerBuyer, LaneShares: shares,
 	}
 	return plan, crowd, nil
+}
+
+// readLanes reads lanes of the form NAME:WEIGHT:SHARE.
+func readLanes(texts []string) (lanes []domain.Lane, shares []float64, err error) {
+	for _, text := range texts {
+		parts := strings.Split(text, ":")
+		if len(parts) != 3 {
+			return nil, nil, fmt.Errorf("--lane %q must be NAME:WEIGHT:SHARE", text)
+		}
+		weight, err := strconv.Atoi(parts[1])
+		share, err2 := strconv.ParseFloat(parts[2], 64)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, nil, fmt.Errorf("--lane %q must be NAME:WEIGHT:SHARE: %w", text, err)
+		}
+		lanes, shares = append(lanes, domain.Lane{Name: parts[0], Weight: weight}), append(shares, share)
+	}
+	return lanes, shares, nil
 }
 
 // writeFile creates a file with what write writes, and reports a failing close.

@@ -34,6 +34,21 @@ func (p Plan) check() error {
 	return errors.Join(problems...)
 }
 
+// checkLanes reports shares of lanes that the plan does not have, or that are none.
+func (c Crowd) checkLanes(p Plan) error {
+	total := 0.0
+	for _, share := range c.LaneShares {
+		if !(share >= 0) {
+			total = 2
+		}
+		total += share
+	}
+	if len(c.LaneShares) > len(p.Queue.Lanes) || total > 1 {
+		return errors.New("lane shares must be one of each lane at most, none negative, and at most 1 together")
+	}
+	return nil
+}
+
 func (c Crowd) check() error {
 	var problems []error
 	if c.People < 1 || c.People > maxPeople {

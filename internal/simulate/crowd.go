@@ -41,6 +41,7 @@ type Crowd struct {
 	ClaimAfter    time.Duration // mean
 	Inside        time.Duration // median time from claim to leaving
 	Seats         []float64     // weights of 1, 2, 3 ... seats to one buyer
+	LaneShares    []float64     // of all people: have a code for lane 1, 2 ... of the plan
 }
 
 // DefaultPlan returns the settings of a show that names none, a pre-queue of half an
@@ -84,6 +85,20 @@ func (d dice) about(mean time.Duration) int64 { return int64(d.ExpFloat64() * fl
 // inside is how long somebody takes from claim to leaving, in ms.
 func (d dice) inside(median time.Duration) int64 {
 	return int64(float64(ms(median)) * math.Exp(insideSpread*d.NormFloat64()))
+}
+
+// lane is the number of the line that somebody joins.
+func (d dice) lane(shares []float64) int {
+	if len(shares) == 0 {
+		return 0
+	}
+	at := d.Float64()
+	for i, share := range shares {
+		if at -= share; at < 0 {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // seats is how many seats a buyer wants.

@@ -14,6 +14,7 @@ type spot struct {
 // line is who waits, in order of score. Scores of before the opening come in any order,
 // later ones rise. Who no longer waits is passed over when their turn comes.
 type line struct {
+	lane   uint8
 	spots  []spot
 	head   int
 	sorted bool // spots are in order; what is added from now on is behind them all
@@ -37,7 +38,7 @@ func (l *line) next(people []place) int32 {
 	for {
 		s := l.spots[l.head]
 		l.head++
-		if p := &people[s.id]; p.standing == Waiting && p.score == s.score {
+		if p := &people[s.id]; p.standing == Waiting && p.score == s.score && p.lane == l.lane {
 			return s.id
 		}
 	}

@@ -35,6 +35,8 @@ type Result struct {
 	PeakLetInPerMinute int     `json:"peakLetInPerMinute"` // in any 60 seconds
 	MeanLetInPerMinute float64 `json:"meanLetInPerMinute"` // from the opening to the last one
 
+	Lanes []LaneResult `json:"lanes,omitempty"` // of a plan with lanes: the ordinary line, then the lanes
+
 	Redis  Redis    `json:"redis"`
 	Series []Sample `json:"series"`
 	Waits  []Band   `json:"waits"`
@@ -71,6 +73,15 @@ type Band struct {
 	P90  float64 `json:"p90"`
 }
 
+// LaneResult is what came of the people of one line.
+type LaneResult struct {
+	Name        string      `json:"name"` // empty: the ordinary line
+	Weight      int         `json:"weight"`
+	Joined      int         `json:"joined"`
+	LetIn       int         `json:"letIn"`
+	WaitOfLetIn Percentiles `json:"waitOfLetIn"`
+}
+
 // How much of the course of a sale is kept in a result.
 const (
 	keptSamples = 400
@@ -99,7 +110,30 @@ func (s *sale) result(seed uint64) *Result {
 		r.MeanLetInPerMinute = float64(g.ins) / max(minutes.Minutes(), 1)
 	}
 	r.waits(s, stop)
+	r.byLane(s)
 	return r
+}
+
+// byLane tells how each line fared.
+func (r *Result) byLane(s *sale) {
+	q := s.plan.Queue
+	for number, weight := range q.LaneWeights() {
+		lane := LaneResult{Name: q.LaneName(number), Weight: weight}
+		var waits []int64
+		for i := range s.visitors {
+			v := &s.visitors[i]
+			if v.since == 0 || int(v.lane) != number {
+				continue
+			}
+			lane.Joined++
+			if v.in {
+				lane.LetIn++
+				waits = append(waits, max(v.until-v.since, 0))
+			}
+		}
+		lane.WaitOfLetIn = percentiles(waits)
+		r.Lanes = append(r.Lanes, lane)
+	}
 }
 
 // waits tells how long people waited; who still did at the stop gave up then.

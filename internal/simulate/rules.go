@@ -19,6 +19,8 @@ type Rules struct {
 	RatePerMinute int
 	OverAdmit     int // percent: bound of the turns that make up for those nobody claims
 	Capacity      int // seats; 0: the show never sells out
+
+	LaneWeights []int // of the ordinary line and the lanes, by number; nil: there are no lanes
 }
 
 // The constants of the steps in Redis; the test in package lua holds them equal.
@@ -48,6 +50,7 @@ type place struct {
 	contact  int64
 	deadline int64
 	standing Standing
+	lane     uint8 // while waiting
 
 	unswept   bool // expired, and no step has told so yet
 	unclaimed bool // it was a turn that expired
@@ -68,7 +71,7 @@ type due struct {
 type Room struct {
 	rules  Rules
 	people []place
-	line   line
+	lanes  []lane
 
 	turns    queue   // deadlines of turns, in order
 	sessions queue   // deadlines of sessions, in order
@@ -95,7 +98,7 @@ type bucket struct {
 // NewRoom returns the empty room of a show that came to be at an instant, for people
 // numbered below n.
 func NewRoom(rules Rules, n int, now int64) *Room {
-	return &Room{rules: rules, people: make([]place, n), dropAfter: now + rules.Grace + renewal}
+	return &Room{rules: rules, lanes: newLanes(rules.LaneWeights), people: make([]place, n), dropAfter: now + rules.Grace + renewal}
 }
 
 // SetLimits changes the limits that an operator may change during a sale.
@@ -229,6 +232,7 @@ func (r *Room) finish(id int32, as Standing) {
 	switch p.standing {
 	case Waiting:
 		r.waiting--
+		r.lanes[p.lane].waiting--
 	case Admitted, Active:
 		r.inside--
 	}

@@ -24,11 +24,11 @@ func TestALineIsServedInOrderAndByTheDrawBeforeTheOpening(t *testing.T) {
 	r := openRoom(3, 1000, 6)
 	r.rules.OpensAt = birth + 1000
 	for id, drawn := range []int64{30, 10, 20} {
-		require.True(t, r.Join(birth, int32(id), drawn))
+		require.True(t, r.Join(birth, int32(id), drawn, 0))
 	}
 	require.Equal(t, domain.PhasePrequeue, r.Phase(birth))
 	require.Empty(t, letIn(r, birth, 0))
-	require.True(t, r.Join(birth+1000, 3, 1))
+	require.True(t, r.Join(birth+1000, 3, 1, 0))
 	require.Equal(t, []int32{1, 2, 0}, letIn(r, birth+1000, 0), "whoever comes after the opening is behind the drawn")
 	require.Equal(t, 1, r.Waiting())
 	require.True(t, r.Leave(birth+1000, 2))
@@ -40,7 +40,7 @@ func TestTheRateIsThatOfAnyMinute(t *testing.T) {
 	t.Parallel()
 	r := openRoom(100, 2, 5)
 	for id := range int32(5) {
-		r.Join(birth, id, 0)
+		r.Join(birth, id, 0, 0)
 	}
 	require.Equal(t, 2, r.Inside(birth))
 	require.Equal(t, 3, r.Waiting())
@@ -51,8 +51,8 @@ func TestTheRateIsThatOfAnyMinute(t *testing.T) {
 func TestATurnThatPassesIsGivenOn(t *testing.T) {
 	t.Parallel()
 	r := openRoom(1, 1000, 3)
-	r.Join(birth, 0, 0)
-	r.Join(birth, 1, 0)
+	r.Join(birth, 0, 0, 0)
+	r.Join(birth, 1, 0, 0)
 	require.Equal(t, 1, r.Inside(birth+9999))
 	require.Zero(t, r.Inside(birth+10_000), "over at its deadline, swept or not")
 	require.False(t, r.Claim(birth+10_000, 0))
@@ -67,7 +67,7 @@ func TestWhoFellSilentCostsNoSlot(t *testing.T) {
 	t.Parallel()
 	r := openRoom(1, 1000, 4)
 	for id := range int32(4) {
-		r.Join(birth, id, 0)
+		r.Join(birth, id, 0, 0)
 		r.Stay(id)
 	}
 	r.Claim(birth, 0)

@@ -39,6 +39,7 @@ type visitor struct {
 	seats   int16 // in their hands; below 0: as many are wanted and none were free
 	online  bool  // their page is open
 	in      bool  // was let in
+	lane    uint8
 	claimed bool
 }
 
@@ -64,7 +65,7 @@ const birth = 3_600_000
 // Run plays a sale. It ends when it is sold out or over and nobody is inside, or when
 // nobody is left. It fails when plan or crowd make no sense, and with the context.
 func Run(ctx context.Context, plan Plan, crowd Crowd, seed uint64) (*Result, error) {
-	if err := errors.Join(plan.check(), crowd.check()); err != nil {
+	if err := errors.Join(plan.check(), crowd.check(), crowd.checkLanes(plan)); err != nil {
 		return nil, err
 	}
 	s := newSale(plan, crowd, seed)
@@ -80,7 +81,7 @@ func newSale(plan Plan, crowd Crowd, seed uint64) *sale {
 		JoinAt: birth, OpensAt: opens + int64(plan.Queue.LateJoinSeconds)*1000, ClosesAt: opens + ms(plan.Sale),
 		Turn: ms(plan.Queue.Turn()), Session: ms(plan.Queue.Session()), Grace: ms(plan.Queue.Grace()),
 		MaxActive: plan.Queue.MaxActive, RatePerMinute: plan.Queue.RatePerMinute,
-		OverAdmit: plan.Queue.OverAdmitPercent, Capacity: plan.Seats,
+		OverAdmit: plan.Queue.OverAdmitPercent, Capacity: plan.Seats, LaneWeights: plan.Queue.LaneWeights(),
 	}
 	return &sale{
 		plan: plan, crowd: crowd, dice: newDice(seed), opens: opens, ends: rules.ClosesAt,
@@ -135,12 +136,13 @@ func (s *sale) arrive(now int64, id int32) {
 	drawn := s.dice.Int64N(domain.DrawCeiling-1) + 1
 	givesUp := s.dice.chance(s.crowd.GiveUpShare)
 	patience := s.dice.about(s.crowd.Patience)
-	if !s.room.Join(now, id, drawn) {
+	lane := s.dice.lane(s.crowd.LaneShares)
+	if !s.room.Join(now, id, drawn, lane) {
 		s.gauge.refused++
 		return
 	}
 	v := &s.visitors[id]
-	v.since, v.online = max(now, s.opens), true
+	v.since, v.online, v.lane = max(now, s.opens), true, uint8(lane)
 	s.gauge.join(now, s.room.Waiting())
 	if s.room.Standing(now, id) == Admitted {
 		s.letIn(now, id)

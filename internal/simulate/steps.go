@@ -3,8 +3,9 @@ package simulate
 import "foyer/domain"
 
 // Join gives somebody a place, unless they have one or there are no new ones. drawn is
-// their place in the draw; it counts only before the opening.
-func (r *Room) Join(now int64, id int32, drawn int64) (created bool) {
+// their place in the draw; it counts only before the opening. lane is the number of the
+// line to join.
+func (r *Room) Join(now int64, id int32, drawn int64, lane int) (created bool) {
 	r.pass(now)
 	p := &r.people[id]
 	stands := r.Phase(now)
@@ -24,9 +25,10 @@ func (r *Room) Join(now int64, id int32, drawn int64) (created bool) {
 		r.seq++
 		score = domain.DrawCeiling + r.seq
 	}
-	*p = place{score: score, standing: Waiting}
+	*p = place{score: score, standing: Waiting, lane: uint8(lane)}
 	r.waiting++
-	r.line.add(spot{score, id})
+	r.lanes[lane].waiting++
+	r.lanes[lane].add(spot{score, id})
 	r.Touch(now, id)
 	return true
 }
@@ -117,11 +119,17 @@ func (r *Room) Admit(now, interval int64, step *Step) {
 	if r.dropAfter <= now && stands != domain.PhaseSoldOut && stands != domain.PhaseClosed {
 		r.dropSilent(now-r.rules.Grace, step)
 	}
-	for free := r.vacancy(now); free > 0 && r.waiting > 0; free-- {
-		id := r.line.next(r.people)
+	vacancy := r.vacancy(now)
+	for free := vacancy; free > 0 && r.waiting > 0; free-- {
+		lane := r.nextLane()
+		id := lane.next(r.people)
 		r.waiting--
+		lane.waiting--
 		r.admit(now, id)
 		step.Admitted = append(step.Admitted, id)
+	}
+	if vacancy > 0 {
+		r.settleLanes()
 	}
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -31,6 +32,10 @@ func (r *Result) WriteTable(out io.Writer) error {
 		p   Percentiles
 	}{{"of who got in", r.WaitOfLetIn}, {"of all", r.WaitOfAll}} {
 		row(line.who, "%s\t%s\t%s", clock(line.p.P50), clock(line.p.P90), clock(line.p.P99))
+	}
+	for _, lane := range r.Lanes {
+		row(cmp.Or(lane.Name, "ordinary"), "%s\t%s\t%s\t%s of %s got in, weight %d",
+			clock(lane.WaitOfLetIn.P50), clock(lane.WaitOfLetIn.P90), clock(lane.WaitOfLetIn.P99), whole(lane.LetIn), whole(lane.Joined), lane.Weight)
 	}
 	fmt.Fprintf(w, "\nat most\t\n")
 	row("waiting", "%s", whole(r.PeakWaiting))

@@ -16,6 +16,9 @@ func (c *checker) line() {
 	if a.Present != a.Waiting+a.TurnsPresent {
 		wrong(c, "presence of those who wait", show, "%d wait, %d of those inside are not claimed yet, and the presence of %d is kept", a.Waiting, a.TurnsPresent, a.Present)
 	}
+	if a.Astray > 0 {
+		wrong(c, "a lane of the show", show, "%d wait in a lane that the show does not have", a.Astray)
+	}
 	if active := a.Inside - a.Over; active > a.Fields["max_active"] {
 		wrong(c, "active<=maxActive", show, "%d are inside and %d may be; right only while people leave after the limit was lowered",
 			active, a.Fields["max_active"])
