@@ -80,7 +80,7 @@ func (b *booking) cancelBooking(ctx context.Context, d events.Delivery, command 
 	case err != nil:
 		return events.Unavailable(fmt.Errorf("cancel booking %s: %w", command.BookingID, err))
 	}
-	return b.settle(ctx, cancelled, nil, true)
+	return b.settle(ctx, cancelled)
 }
 
 // cancelDead ends a cancellation that was given up on: the booking stays as it is, and
@@ -96,7 +96,7 @@ func (b *booking) cancelDead(ctx context.Context, d events.Delivery, command eve
 	case err != nil:
 		return fmt.Errorf("give up cancelling booking %s: %w", command.BookingID, err)
 	}
-	return b.settle(ctx, kept, nil, true)
+	return b.settle(ctx, kept)
 }
 
 // bookingDead ends a booking that was given up on: nothing is sold, its seats
@@ -113,7 +113,7 @@ func (b *booking) bookingDead(ctx context.Context, d events.Delivery, command ev
 	case err != nil:
 		return fmt.Errorf("fail booking %s: %w", command.Booking.BookingID, err)
 	}
-	return b.settle(ctx, failed, nil, true)
+	return b.settle(ctx, failed)
 }
 
 // ending is a booking that SQL has decided; for again see sale.
@@ -122,8 +122,8 @@ type ending struct {
 	again bool
 }
 
-func (b *booking) settle(ctx context.Context, booking domain.Booking, soldBy []domain.SoldSeat, again bool) error {
-	return b.settleAll(ctx, []ending{{lua.Ending{Booking: booking, SoldBy: soldBy}, again}})[0]
+func (b *booking) settle(ctx context.Context, booking domain.Booking) error {
+	return b.settleAll(ctx, []ending{{lua.Ending{Booking: booking}, true}})[0]
 }
 
 // settleAll brings Redis to what SQL decided, then tells it, each with its own
