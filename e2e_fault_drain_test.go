@@ -72,8 +72,8 @@ func TestE2EFaultWorkersAreDeployed(t *testing.T) {
 		old.ends(t)
 	}
 	c.goHome()
-	for id, times := range told() {
-		require.Equal(t, 1, times, "booking %s was handled %d times", id, times)
+	for decision, times := range told() {
+		require.Equal(t, 1, times, "%s was handled %d times", decision, times)
 	}
 }
 
@@ -128,9 +128,15 @@ func (c *crowd) decided(ids []domain.BookingID) bool {
 	return true
 }
 
-// listen counts how often each confirmed booking is told of until told is called:
+// decision is what was told of a booking.
+type decision struct {
+	booking domain.BookingID
+	status  domain.BookingStatus
+}
+
+// listen counts how often each decision about a booking is told until told is called:
 // once for each run of its handler.
-func (d *deployment) listen(t *testing.T) (told func() map[domain.BookingID]int) {
+func (d *deployment) listen(t *testing.T) (told func() map[decision]int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -138,7 +144,7 @@ func (d *deployment) listen(t *testing.T) (told func() map[domain.BookingID]int)
 	t.Cleanup(func() { _ = heard.Close() })
 	_, err := heard.Receive(ctx)
 	require.NoError(t, err)
-	counts := map[domain.BookingID]int{}
+	counts := map[decision]int{}
 	var mu sync.Mutex
 	messages := heard.Channel()
 	go func() {
@@ -152,12 +158,12 @@ func (d *deployment) listen(t *testing.T) (told func() map[domain.BookingID]int)
 			}
 			if json.Unmarshal([]byte(message.Payload), &fact) == nil && fact.Event == events.EventBooking && fact.Booking != nil {
 				mu.Lock()
-				counts[fact.Booking.BookingID]++
+				counts[decision{fact.Booking.BookingID, fact.Booking.Status}]++
 				mu.Unlock()
 			}
 		}
 	}()
-	return func() map[domain.BookingID]int {
+	return func() map[decision]int {
 		mu.Lock()
 		defer mu.Unlock()
 		return maps.Clone(counts)

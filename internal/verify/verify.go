@@ -205,12 +205,19 @@ func (f *Facts) notes() []string {
 	if !f.Loaded {
 		notes = append(notes, "the show is not in Redis; whoever asks for it next restores it")
 	}
-	for id, b := range f.SQL.Bookings {
+	cancelling, first := 0, store.LedgerBooking{}
+	for _, b := range f.SQL.Bookings {
 		if b.Cancelling() {
-			notes = append(notes, fmt.Sprintf("booking %s was asked to be cancelled %s ago and is not yet", id, b.CancelAsked.Round(time.Second)))
+			cancelling++
+			if b.CancelAsked > first.CancelAsked {
+				first = b
+			}
 		}
 	}
-	slices.Sort(notes)
+	if cancelling > 0 {
+		notes = append(notes, fmt.Sprintf("%d bookings were asked to be cancelled and are not yet; the first, %s, %s ago",
+			cancelling, first.BookingID, first.CancelAsked.Round(time.Second)))
+	}
 	for _, letter := range f.Letters {
 		notes = append(notes, fmt.Sprintf("dead letter %s on %s: %s %s: %s", letter.ID, letter.Stream, letter.Type, letter.CommandID, letter.Reason))
 	}

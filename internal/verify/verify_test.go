@@ -265,7 +265,7 @@ func TestACancellationUnderWayIsExplained(t *testing.T) {
 	require.Empty(t, report.Findings)
 	require.Equal(t, 1, report.Numbers.Cancelling)
 	require.Len(t, report.Notes, 1)
-	require.Contains(t, report.Notes[0], "booking booking-ann was asked to be cancelled")
+	require.Contains(t, report.Notes[0], "1 bookings were asked to be cancelled and are not yet; the first, booking-ann")
 }
 
 // Commands are forgotten when they are old enough; what is younger must have its own, and
