@@ -40,7 +40,7 @@ const (
 
 // binary builds the program once, as the tests themselves were built.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "foyer-e2e-")
+	dir, err := testenv.Dir()
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,7 @@ type servers struct {
 	mu       sync.Mutex
 	redis    *RedisServer
 	postgres *postgres
+	dirs     []string
 }
 
 func (s *servers) stop() {
@@ -30,6 +31,23 @@ func (s *servers) stop() {
 		s.postgres.close()
 		s.postgres = nil
 	}
+	for _, dir := range s.dirs {
+		_ = os.RemoveAll(dir)
+	}
+	s.dirs = nil
+}
+
+// Dir makes a directory that outlives a single test. It is removed when all tests of the
+// process are over.
+func Dir() (string, error) {
+	dir, err := os.MkdirTemp("", "foyer-test-")
+	if err != nil {
+		return "", err
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.dirs = append(shared.dirs, dir)
+	return dir, nil
 }
 
 // runner stops the servers between the last test and whatever judges the process.
