@@ -26,6 +26,7 @@ type admissions struct {
 	commands Commands
 	bus      Bus
 	ids      domain.RequestIDs
+	codes    domain.JoinCodes
 	log      *slog.Logger
 
 	newcomers newcomers
@@ -37,16 +38,23 @@ func (a *admissions) request(show domain.ShowID, person domain.PersonID) domain.
 }
 
 // join gives the person a place at the show, the same one when asked again;
-// created tells whether it is new.
-func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID) (place domain.Place, created bool, err error) {
+// created tells whether it is new. With a code it is in the code's lane; a code that
+// does not count fails the whole, so that nobody finds out at the end of the wait.
+func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID, code string) (place domain.Place, created bool, err error) {
 	s, err := a.shows.get(ctx, show)
 	if err != nil {
 		return domain.Place{}, false, err
 	}
 	request := a.request(show, who.Person)
-	place, created, err = a.steps.Join(ctx, lua.JoinRequest{
-		ShowID: show, RequestID: request, DrawScore: domain.DrawScore(s.DrawSeed, request),
-	})
+	join := lua.JoinRequest{ShowID: show, RequestID: request, DrawScore: domain.DrawScore(s.DrawSeed, request)}
+	if code != "" {
+		opened, lane, err := a.codes.Open(code, &s, who.Person, time.Now())
+		if err != nil {
+			return domain.Place{}, false, err
+		}
+		join.Lane, join.CodeID, join.CodeUses = lane, opened.ID, opened.Uses
+	}
+	place, created, err = a.steps.Join(ctx, join)
 	switch {
 	case err != nil || !created:
 	case place.Status != domain.StatusAdmitted || place.ClaimBy == nil:
@@ -170,17 +178,18 @@ type placeView struct {
 	Version    int64            `json:"version"`
 	ServerTime time.Time        `json:"serverTime"`
 	Odds       *domain.Odds     `json:"odds,omitempty"` // while waiting for seats
+	Lane       string           `json:"lane,omitempty"` // while waiting in one
 	Draw       *drawProof       `json:"draw,omitempty"` // once the draw that gave the place has closed
 }
 
 // viewPlace is a place as its person sees it, with the pass when there is one and
-// when to ask again at a show of this grace.
-func viewPlace(place domain.Place, grace time.Duration, pass string) placeView {
+// when to ask again at a show of these settings.
+func viewPlace(place domain.Place, queue domain.QueueSettings, pass string) placeView {
 	view := placeView{
 		RequestID: place.RequestID, ShowID: place.ShowID, Status: place.Status,
-		Waiting: place.Waiting, Active: place.Active, ETA: place.ETA, Odds: place.Odds,
+		Waiting: place.Waiting, Active: place.Active, ETA: place.ETA, Odds: place.Odds, Lane: queue.LaneName(place.Lane),
 		ClaimBy: utc(place.ClaimBy), ExpiresAt: utc(place.ExpiresAt),
-		PollAfter: pollAfter(place, grace).Milliseconds(),
+		PollAfter: pollAfter(place, queue.Grace()).Milliseconds(),
 		Epoch:     place.Epoch, Version: place.Version, ServerTime: place.ServerTime.UTC(),
 	}
 	if place.Rank > 0 {
@@ -226,10 +235,11 @@ func pollAfter(place domain.Place, grace time.Duration) time.Duration {
 }
 
 func (s *Server) joinShow(c echo.Context, who Identity) error {
-	if err := noBody(c); err != nil {
+	code, err := joinCode(c)
+	if err != nil {
 		return err
 	}
-	place, created, err := s.admissions.join(c.Request().Context(), who, showParam(c))
+	place, created, err := s.admissions.join(c.Request().Context(), who, showParam(c), code)
 	if err != nil {
 		return err
 	}
@@ -238,6 +248,25 @@ func (s *Server) joinShow(c echo.Context, who Identity) error {
 		status = http.StatusCreated
 	}
 	return s.answerPlace(c, status, place, who)
+}
+
+// joinCode reads the code that somebody joins with; empty: without one.
+func joinCode(c echo.Context) (string, error) {
+	var body struct {
+		Code field[string] `json:"code"`
+	}
+	if err := optionalBody(c, &body); err != nil {
+		return "", err
+	}
+	switch {
+	case body.Code.set && body.Code.value == nil:
+		return "", invalid("code", "must not be null")
+	case body.Code.set && *body.Code.value == "":
+		return "", invalid("code", "must not be empty; leave it out to join without one")
+	case body.Code.set:
+		return *body.Code.value, nil
+	}
+	return "", nil
 }
 
 func (s *Server) myPlace(c echo.Context, who Identity) error {
@@ -291,7 +320,7 @@ func (s *Server) answerPlace(c echo.Context, status int, place domain.Place, who
 			return err
 		}
 	}
-	view := viewPlace(place, show.Queue.Grace(), pass)
+	view := viewPlace(place, show.Queue, pass)
 	view.Draw = s.draws.proof(c.Request().Context(), show, place.RequestID)
 	return c.JSON(status, view)
 }

@@ -33,12 +33,15 @@ func readBody(c echo.Context, into any) error {
 }
 
 // noBody accepts nothing or an empty object, for routes that take no fields.
-func noBody(c echo.Context) error {
+func noBody(c echo.Context) error { return optionalBody(c, &struct{}{}) }
+
+// optionalBody is readBody for routes whose fields may all be left out, and the body with them.
+func optionalBody(c echo.Context, into any) error {
 	raw, err := rawBody(c)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
 		return err
 	}
-	return decodeBody(raw, &struct{}{})
+	return decodeBody(raw, into)
 }
 
 func rawBody(c echo.Context) ([]byte, error) {

@@ -14,10 +14,10 @@ type showBook struct {
 }
 
 type showState struct {
-	stats domain.Stats // the newest known
-	known bool         // stats are
-	at    time.Time    // when they became known
-	grace time.Duration
+	stats domain.Stats         // the newest known
+	known bool                 // stats are
+	at    time.Time            // when they became known
+	queue domain.QueueSettings // zero while not known
 	seats seatFeed
 }
 
@@ -69,14 +69,14 @@ func (b *showBook) stats(show domain.ShowID) (s domain.Stats, age time.Duration,
 	return state.stats, time.Since(state.at), true
 }
 
-// grace returns a show's grace, the default's while it is not known.
-func (b *showBook) grace(show domain.ShowID) time.Duration {
+// queue returns a show's settings, the default's while they are not known.
+func (b *showBook) queue(show domain.ShowID) domain.QueueSettings {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if state := b.shows[show]; state != nil && state.grace > 0 {
-		return state.grace
+	if state := b.shows[show]; state != nil && state.queue.GraceSeconds > 0 {
+		return state.queue
 	}
-	return domain.DefaultQueue().Grace()
+	return domain.DefaultQueue()
 }
 
 // learn keeps what of shows is needed where SQL cannot be asked, and drops the
@@ -88,10 +88,10 @@ func (b *showBook) learn(shows []domain.Show) (fresh []domain.ShowID) {
 	for _, show := range shows {
 		live[show.ID] = true
 		state := b.state(show.ID)
-		if state.grace == 0 {
+		if state.queue.GraceSeconds == 0 {
 			fresh = append(fresh, show.ID)
 		}
-		state.grace = show.Queue.Grace()
+		state.queue = show.Queue
 	}
 	for id := range b.shows {
 		if !live[id] {
@@ -106,8 +106,8 @@ func (b *showBook) meet(show domain.Show) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := b.state(show.ID)
-	fresh := state.grace == 0
-	state.grace = show.Queue.Grace()
+	fresh := state.queue.GraceSeconds == 0
+	state.queue = show.Queue
 	return fresh
 }
 

@@ -32,6 +32,7 @@ type clientFrame struct {
 	Type   string        `json:"type"`
 	Ref    string        `json:"ref"`    // repeated in an ERROR
 	ShowID domain.ShowID `json:"showId"` // join, leave, claim
+	Code   string        `json:"code"`   // join: for a lane; empty: none
 	Topic  string        `json:"topic"`  // subscribe, unsubscribe
 	Epoch  int64         `json:"epoch"`  // subscribe to seats: of the map that the client has
 	Since  int64         `json:"since"`  // subscribe to seats: its version; 0: it has none
@@ -128,7 +129,7 @@ func (h *Hub) join(ctx context.Context, c *connection, f clientFrame) error {
 		return domain.ErrShowNotFound
 	}
 	h.attend(c, f.ShowID)
-	place, _, err := h.deps.admissions.join(ctx, c.identity, f.ShowID)
+	place, _, err := h.deps.admissions.join(ctx, c.identity, f.ShowID, f.Code)
 	if err != nil {
 		h.unattend(c, f.ShowID)
 		return err

@@ -29,6 +29,7 @@ const (
 	codeBodyTooLarge        = "BODY_TOO_LARGE"
 	codeUnsupportedMedia    = "UNSUPPORTED_MEDIA_TYPE"
 	codeInvalid             = "INVALID"
+	codeInvalidCode         = "INVALID_CODE"
 	codeNotFound            = "NOT_FOUND"
 	codeMethodNotAllowed    = "METHOD_NOT_ALLOWED"
 	codeUnauthorized        = "UNAUTHORIZED"
@@ -157,6 +158,7 @@ func detailedProblem(err error) *problem {
 		limit       *domain.LimitError
 		unknownSeat *domain.UnknownSeatsError
 		invalid     *domain.InvalidError
+		code        *domain.InvalidCodeError
 	)
 	switch {
 	case errors.As(err, &notOpen):
@@ -170,6 +172,8 @@ func detailedProblem(err error) *problem {
 	case errors.As(err, &unknownSeat):
 		return newProblem(http.StatusUnprocessableEntity, codeUnknownSeat, "Unknown seats",
 			"The plan of this show does not have these seats.").with("seats", orEmpty(unknownSeat.Seats))
+	case errors.As(err, &code):
+		return newProblem(http.StatusUnprocessableEntity, codeInvalidCode, "Code not valid", code.Reason)
 	case errors.As(err, &invalid):
 		return newProblem(http.StatusUnprocessableEntity, codeInvalid, "Invalid values", invalid.Error()).
 			with("problems", orEmpty(invalid.Problems))

@@ -128,7 +128,7 @@ func (c *connection) tell(f *follow, p domain.Place, asked bool) {
 		p = f.place
 	}
 	before, known := f.place, f.joined
-	sameLine := known && before.Epoch == p.Epoch && before.Score == p.Score && before.Rank > 0
+	sameLine := known && before.Epoch == p.Epoch && before.Score == p.Score && before.Lane == p.Lane && before.Rank > 0
 	if p.Rank > 0 && sameLine {
 		p.Rank = min(p.Rank, before.Rank)
 	}
@@ -172,8 +172,8 @@ func rankPending(f *follow) *pending {
 type rankedLine struct {
 	show  domain.ShowID
 	knots domain.RankKnots
-	rank  func(score int64) int64 // of the knots
-	stats domain.Stats            // the latest known; they tell how fast the line moves
+	ranks []func(score int64) int64 // of the knots, by lane
+	stats domain.Stats              // the latest known; they tell how fast the line moves
 	stamp stamp
 	at    time.Time
 }
@@ -189,7 +189,7 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 	if f == nil || !f.joined || line.stamp.before(f.ranked) {
 		return false
 	}
-	knots, stats := line.knots, line.stats
+	knots, stats := line.knots.Lane(f.place.Lane), line.stats
 	switch f.place.Status {
 	case domain.StatusPrequeue: // nobody is told a rank while the draw is open
 		f.doubt = stats.Phase == domain.PhaseOpen
@@ -202,7 +202,7 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 		f.doubt = true
 		return true
 	}
-	rank := line.rank(f.place.Score)
+	rank := line.ranks[f.place.Lane](f.place.Score)
 	if rank == 0 {
 		return false
 	}
@@ -212,7 +212,8 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 		rank = min(rank, before.Rank)
 	}
 	f.place.Rank, f.place.Waiting, f.place.Active = rank, max(knots.Waiting, rank), stats.Active
-	f.place.ETA, f.place.Odds, f.place.ServerTime = domain.EstimateWait(rank, stats), domain.EstimateOdds(rank, stats), line.at
+	turn := stats.Turns(f.place.Lane, rank)
+	f.place.ETA, f.place.Odds, f.place.ServerTime = domain.EstimateWait(turn, stats), domain.EstimateOdds(turn, stats), line.at
 	if before.Rank == rank && before.Waiting == f.place.Waiting && sameETA(before.ETA, f.place.ETA) {
 		return false
 	}

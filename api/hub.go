@@ -115,7 +115,7 @@ type hubStore interface {
 
 // admissionService joins, claims and leaves with all that follows from it.
 type admissionService interface {
-	join(ctx context.Context, who Identity, show domain.ShowID) (place domain.Place, created bool, err error)
+	join(ctx context.Context, who Identity, show domain.ShowID, code string) (place domain.Place, created bool, err error)
 	claim(ctx context.Context, who Identity, show domain.ShowID) (domain.Place, error)
 	leave(ctx context.Context, who Identity, show domain.ShowID) error
 }

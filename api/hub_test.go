@@ -370,7 +370,7 @@ func TestJoiningOverHTTPIsHeardOnAnOpenSocket(t *testing.T) {
 	w.fill()
 	page, hello := w.open("early")
 	require.Empty(t, hello.Places)
-	place, created, err := w.server.admissions.join(ctx, Identity{Person: "early"}, w.show.ID)
+	place, created, err := w.server.admissions.join(ctx, Identity{Person: "early"}, w.show.ID, "")
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, domain.StatusWaiting, place.Status)

@@ -130,7 +130,7 @@ func (w *hubWorld) addShow(edit func(*domain.Show)) domain.Show {
 		w.hub.book.mu.Lock()
 		defer w.hub.book.mu.Unlock()
 		state := w.hub.book.shows[show.ID]
-		return state != nil && state.grace > 0
+		return state != nil && state.queue.GraceSeconds > 0
 	})
 	return show
 }
@@ -486,6 +486,6 @@ var errRedisAway = fmt.Errorf("join: %w", context.DeadlineExceeded)
 // refusing answers every join as if Redis were away.
 type refusing struct{ admissionService }
 
-func (refusing) join(context.Context, Identity, domain.ShowID) (domain.Place, bool, error) {
+func (refusing) join(context.Context, Identity, domain.ShowID, string) (domain.Place, bool, error) {
 	return domain.Place{}, false, errRedisAway
 }

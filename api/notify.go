@@ -191,7 +191,10 @@ func (h *Hub) notifyRank(n events.Notification) {
 	if n.Stats != nil {
 		stats = *n.Stats
 	}
-	line := rankedLine{show: n.ShowID, knots: *n.Knots, rank: n.Knots.Ranker(), stats: stats, stamp: stamp{n.Epoch, n.Version, 0}, at: n.At}
+	line := rankedLine{show: n.ShowID, knots: *n.Knots, stats: stats, stamp: stamp{n.Epoch, n.Version, 0}, at: n.At}
+	for lane := range 1 + len(n.Knots.Lanes) {
+		line.ranks = append(line.ranks, n.Knots.Lane(lane).Ranker())
+	}
 	lost := false
 	for _, c := range h.registry.find(showInterest(n.ShowID)) {
 		lost = c.offerRank(line) || lost

@@ -146,7 +146,7 @@ func (s *Server) previewShow(c echo.Context, _ Identity) error {
 	}
 	before := show.Queue
 	change := showFields{Queue: field[queueFields]{set: true, value: &body.Queue}}
-	if err := errors.Join(change.apply(&show), s.withinLimits(show)); err != nil {
+	if err := errors.Join(change.apply(&show), s.withinLimits(show), show.Queue.KeepsLanes(before)); err != nil {
 		return err
 	}
 	stats, err := s.deps.Steps.Stats(ctx, show.ID)
@@ -246,8 +246,9 @@ func (s *Server) explainPlace(c echo.Context, _ Identity) error {
 	if err != nil {
 		return err
 	}
+	facts.Queue = show.Queue
 	return c.JSON(http.StatusOK, explanation{
-		Place: viewPlace(facts.Place, show.Queue.Grace(), ""), History: orEmpty(facts.History()), Rules: orEmpty(facts.Rules()),
+		Place: viewPlace(facts.Place, show.Queue, ""), History: orEmpty(facts.History()), Rules: orEmpty(facts.Rules()),
 	})
 }
 
@@ -274,6 +275,7 @@ func (s *Server) mountOperating(api *echo.Group) {
 	api.POST(show+"/remove", s.operator(s.removePerson))
 	api.POST(show+"/reset", s.operator(s.resetShow))
 	api.POST(show+"/preview", s.operator(s.previewShow))
+	api.POST(show+"/codes", s.operator(s.mintCodes))
 	get(api, show+"/audit", s.operator(s.listActions))
 	get(api, show+"/places/:request/explain", s.operator(s.explainPlace))
 }

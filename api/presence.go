@@ -41,7 +41,7 @@ func (h *Hub) presenceLoop(ctx context.Context) {
 }
 
 func (h *Hub) presenceInterval(show domain.ShowID) time.Duration {
-	return min(h.config.presenceEvery, h.book.grace(show)/presenceShare)
+	return min(h.config.presenceEvery, h.book.queue(show).Grace()/presenceShare)
 }
 
 // renew touches the waiting people of a show, and has places read again whose

@@ -74,7 +74,7 @@ func New(config Config, deps Deps) (*Server, error) {
 	s.draws, s.desk = newDrawTables(deps.Steps, s.afterwards), s.newDesk()
 	s.admissions = &admissions{
 		steps: deps.Steps, shows: s.shows, commands: deps.Commands, bus: deps.Bus,
-		ids: domain.NewRequestIDs(config.SigningKey), log: deps.Log,
+		ids: domain.NewRequestIDs(config.SigningKey), codes: domain.NewJoinCodes(config.SigningKey), log: deps.Log,
 	}
 	s.admissions.newcomers = newcomers{tell: s.admissions.tell, afterwards: s.afterwards}
 	if s.assets, err = loadAssets(deps.Web); err != nil {

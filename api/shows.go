@@ -136,6 +136,9 @@ type queueFields struct {
 
 	LateJoinSeconds  field[int] `json:"lateJoinSeconds"`
 	OverAdmitPercent field[int] `json:"overAdmitPercent"`
+
+	Lanes          field[[]domain.Lane] `json:"lanes"`
+	OrdinaryWeight field[int]           `json:"ordinaryWeight"`
 }
 
 func (f queueFields) apply(q *query, queue *domain.QueueSettings) {
@@ -146,6 +149,8 @@ func (f queueFields) apply(q *query, queue *domain.QueueSettings) {
 	set(q, "queue.graceSeconds", f.GraceSeconds, &queue.GraceSeconds)
 	set(q, "queue.lateJoinSeconds", f.LateJoinSeconds, &queue.LateJoinSeconds)
 	set(q, "queue.overAdmitPercent", f.OverAdmitPercent, &queue.OverAdmitPercent)
+	set(q, "queue.lanes", f.Lanes, &queue.Lanes)
+	set(q, "queue.ordinaryWeight", f.OrdinaryWeight, &queue.OrdinaryWeight)
 }
 
 type seatingFields struct {
@@ -326,7 +331,7 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 				return err
 			}
 		}
-		return guardDraw(before, show, time.Now())
+		return errors.Join(show.Queue.KeepsLanes(before.Queue), guardDraw(before, show, time.Now()))
 	})
 }
 

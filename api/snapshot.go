@@ -282,7 +282,7 @@ func (h *Hub) amendLost(c *connection, show domain.ShowID) {
 
 // endPlace takes from a place what only somebody in the line or inside has.
 func endPlace(p *domain.Place, status domain.Status) {
-	p.Status, p.Rank, p.Score, p.ETA, p.ClaimBy, p.ExpiresAt = status, 0, 0, nil, nil, nil
+	p.Status, p.Rank, p.Score, p.Lane, p.ETA, p.ClaimBy, p.ExpiresAt = status, 0, 0, domain.OrdinaryLane, nil, nil, nil
 }
 
 // rereadShow tells everybody at a show what SQL and Redis say of it now.
@@ -374,5 +374,5 @@ func (h *Hub) describe(p domain.Place, who Identity) placeView {
 			h.deps.log.Error("pass was not signed", "request_id", p.RequestID, "error", err)
 		}
 	}
-	return viewPlace(p, h.book.grace(p.ShowID), pass)
+	return viewPlace(p, h.book.queue(p.ShowID), pass)
 }

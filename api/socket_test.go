@@ -136,9 +136,9 @@ type interrupting struct {
 	do func(domain.ShowID)
 }
 
-func (i *interrupting) join(ctx context.Context, who Identity, show domain.ShowID) (domain.Place, bool, error) {
+func (i *interrupting) join(ctx context.Context, who Identity, show domain.ShowID, code string) (domain.Place, bool, error) {
 	i.do(show)
-	return i.admissionService.join(ctx, who, show)
+	return i.admissionService.join(ctx, who, show, code)
 }
 
 // H4: sending to several sessions stops at the first closed one, so that the rest

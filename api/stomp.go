@@ -361,6 +361,7 @@ func (s *stompCodec) unsubscribe(ctx context.Context, h *Hub, c *connection, f s
 // number it.
 type stompAsk struct {
 	ShowID, ScheduleID, MovieID json.RawMessage
+	Code                        string // to join with; empty: none
 }
 
 // show is the first name that is given.
@@ -387,5 +388,5 @@ func (s *stompCodec) send(ctx context.Context, h *Hub, c *connection, f stompFra
 	if err := json.Unmarshal(f.body, &ask); err != nil {
 		return badStomp("The body is not a JSON object with showId.")
 	}
-	return do(ctx, c, clientFrame{ShowID: ask.show()})
+	return do(ctx, c, clientFrame{ShowID: ask.show(), Code: ask.Code})
 }

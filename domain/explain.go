@@ -19,6 +19,7 @@ type PlaceFacts struct {
 	Turn, Grace  time.Duration
 	Allowance    int64           // turns that may be given in a minute
 	Admissions   map[int64]int64 // second -> turns given, of the last minute
+	Queue        QueueSettings   // for the names of lanes; zero where nobody needs them
 }
 
 // PlaceEvent is something that happened to a place.
@@ -127,7 +128,18 @@ func (f PlaceFacts) waitingRules() []Rule {
 	} else if len(rules) == 0 {
 		add("NEXT", "is next and is let in at the next step")
 	}
+	if lines := s.Lanes.Len(); f.Place.Lane < lines {
+		add("LANE", "stands in %s, which has %d of %d turns while somebody waits in every line", f.line(), s.Lanes[f.Place.Lane].Weight, s.Lanes.weight())
+	}
 	return rules
+}
+
+// line names the line that the place is in, at a show with lanes.
+func (f PlaceFacts) line() string {
+	if f.Place.Lane == OrdinaryLane {
+		return "the ordinary line"
+	}
+	return fmt.Sprintf("lane %d, %q", f.Place.Lane, f.Queue.LaneName(f.Place.Lane))
 }
 
 // nextBudget is when the oldest admissions of the last minute no longer count.

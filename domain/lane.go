@@ -106,6 +106,14 @@ func (l LaneLines) Len() int {
 	return n
 }
 
+// weight is that of all lines together.
+func (l LaneLines) weight() (total int64) {
+	for _, line := range l {
+		total += line.Weight
+	}
+	return total
+}
+
 // MarshalJSON writes the lines that are there.
 func (l LaneLines) MarshalJSON() ([]byte, error) { return json.Marshal(l[:l.Len()]) }
 

@@ -34,6 +34,7 @@ type commandLine struct {
 	Rebuild     rebuildCommand     `cmd:"" help:"Bring shows in Redis to what SQL has sold, and take up pending bookings."`
 	Show        showCommand        `cmd:"" help:"Pause, close, reset a show, let people in or remove one, change limits, list what was done."`
 	Explain     explainCommand     `cmd:"" help:"Tell the history of a place and the rule that decides about it now."`
+	Code        codeCommand        `cmd:"" help:"Make join codes for the lanes of a show, or tell what one says."`
 	Draw        drawCommand        `cmd:"" help:"Check a draw."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"List, show, requeue or drop commands that were given up on."`
 	Simulate    simulateCommand    `cmd:"" help:"Play a planned sale with a synthetic crowd, and tell when it is sold out and how long people wait."`

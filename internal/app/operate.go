@@ -51,14 +51,17 @@ func (t *Tools) Request(ctx context.Context, show domain.ShowID, named string) (
 
 // Explain tells what became of a place and what decides about it now.
 func (t *Tools) Explain(ctx context.Context, show domain.ShowID, named string) (domain.PlaceFacts, error) {
-	if _, err := t.app.store.Show(ctx, show); err != nil {
+	stored, err := t.app.store.Show(ctx, show)
+	if err != nil {
 		return domain.PlaceFacts{}, err
 	}
 	request, err := t.Request(ctx, show, named)
 	if err != nil {
 		return domain.PlaceFacts{}, err
 	}
-	return t.app.steps.Explain(ctx, show, request)
+	facts, err := t.app.steps.Explain(ctx, show, request)
+	facts.Queue = stored.Queue
+	return facts, err
 }
 
 // Preview tells how long the person in the middle of the line waits now and after a
@@ -98,4 +101,13 @@ func (t *Tools) WithinLimits(q domain.QueueSettings) error {
 		return &domain.InvalidError{Problems: problems}
 	}
 	return nil
+}
+
+// MintCodes makes join codes as an operator orders them. It needs the signing key of the
+// api processes, which check them.
+func (t *Tools) MintCodes(ctx context.Context, who domain.PersonID, show domain.ShowID, order operate.CodeOrder) ([]string, error) {
+	if t.app.config.SigningKey == nil {
+		return nil, errors.New("to make codes, FOYER_SIGNING_KEY is needed")
+	}
+	return t.Desk().MintCodes(ctx, who, show, domain.NewJoinCodes(t.app.config.SigningKey), order)
 }

@@ -82,10 +82,14 @@ export class FoyerClient extends EventTarget {
   /** Looks at once whether all is well: after the network came back, or the page was shown again. */
   check() { this.#live.check(); }
 
-  /** Joins a show, or finds the place that one has there. Resolves to the Place. */
-  async join(showId) {
+  /**
+   * Joins a show, or finds the place that one has there. Resolves to the Place. With a code
+   * it is in the code's lane; rejects with INVALID_CODE, and joins nothing, when the code
+   * does not count.
+   */
+  async join(showId, code) {
     this.#shows.add(showId);
-    return this.#learn(await this.#api.post(at`/api/shows/${showId}/admission`, undefined, { safe: true }));
+    return this.#learn(await this.#api.post(at`/api/shows/${showId}/admission`, code ? { code } : undefined, { safe: true }));
   }
 
   /** Takes the turn. Resolves to the Place, with the pass. */

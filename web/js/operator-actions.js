@@ -2,7 +2,7 @@
 // or explain one, begin anew, preview limits, and look at what was done.
 
 import { at } from './api.js';
-import { limitChange } from './operator-form.js';
+import { instant, limitChange } from './operator-form.js';
 import { count, plural, when } from './text.js';
 import { byId, confirmButton, el, line, show } from './views/dom.js';
 
@@ -51,6 +51,11 @@ export function wireActions({ api, act, chosen, say }) {
     event.preventDefault();
     act(async () => say(letIn(await api.post(path('admit'), { count: Number(byId('admit-count').value) }))), '');
   });
+  byId('codes-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const order = codeOrder(Object.fromEntries(new FormData(event.target)));
+    act(async () => renderMinted((await api.post(path('codes'), order)).codes), '');
+  });
   byId('place-form').addEventListener('submit', (event) => {
     event.preventDefault();
     act(async () => renderExplanation(await api.get(path('places/') + at`${byId('place-name').value.trim()}` + '/explain')), '');
@@ -64,8 +69,32 @@ export function wireActions({ api, act, chosen, say }) {
   });
 }
 
+/** The lanes that codes can be made for. */
+export function renderCodes(sale) {
+  const names = (sale.queue.lanes ?? []).map((lane) => lane.name);
+  show(byId('codes-form'), names.length > 0);
+  const select = byId('code-lane');
+  if ([...select.options].map((option) => option.value).join() !== names.join()) {
+    select.replaceChildren(...names.map((name) => el('option', { value: name }, name)));
+  }
+}
+
+/** The body that has codes made; an empty field is left out. */
+export function codeOrder(fields) {
+  const order = { lane: fields.lane, count: Number(fields.count) };
+  if (fields.uses) order.uses = Number(fields.uses);
+  if (fields.until) order.until = instant(fields.until);
+  return order;
+}
+
+function renderMinted(codes) {
+  byId('codes').value = codes.join('\n');
+  for (const id of ['codes', 'codes-told']) show(byId(id), codes.length > 0);
+}
+
 /** Takes away what was told about another show. */
 export function clearActions() {
+  renderMinted([]);
   line(byId('preview'), '');
   show(byId('explanation'), false);
   byId('audit').open = false;

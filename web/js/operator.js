@@ -1,8 +1,8 @@
 // The operator's page.
 
 import { Api, at } from './api.js';
-import { clearActions, wireActions } from './operator-actions.js';
-import { QUEUE, explain, limitChange, newShow } from './operator-form.js';
+import { clearActions, renderCodes, wireActions } from './operator-actions.js';
+import { QUEUE, explain, limitChange, newShow, writeLanes } from './operator-form.js';
 import { Session } from './session.js';
 import { count, when } from './text.js';
 import { byId, confirmButton, el, line, show, text } from './views/dom.js';
@@ -109,8 +109,10 @@ function renderChosen() {
   if (document.activeElement !== message) message.value = sale.message ?? '';
   for (const name of QUEUE) {
     const field = byId('limits-form').elements[name];
-    if (!byId('limits-form').contains(document.activeElement)) field.value = sale.queue[name];
+    if (!byId('limits-form').contains(document.activeElement)) field.value = sale.queue[name] ?? 1;
   }
+  if (!byId('limits-form').contains(document.activeElement)) byId('limits-form').elements.lanes.value = writeLanes(sale.queue.lanes);
+  renderCodes(sale);
 }
 
 const FIGURES = [
@@ -122,7 +124,14 @@ const FIGURES = [
 function renderNumbers(answer) {
   const numbers = { ...answer, ...answer?.stats };
   byId('numbers').replaceChildren(...FIGURES.filter(([name]) => Number.isFinite(numbers[name])).map(([name, label]) =>
-    el('div', {}, el('dt', {}, label), el('dd', { 'data-number': name }, count(numbers[name])))));
+    el('div', {}, el('dt', {}, label), el('dd', { 'data-number': name }, count(numbers[name])))),
+  ...laneFigures(answer).map(([label, waiting]) => el('div', {}, el('dt', {}, label), el('dd', { 'data-lane': label }, count(waiting)))));
+}
+
+/** How many wait in each line of a show with lanes. */
+function laneFigures(answer) {
+  const names = ['without a code', ...(answer?.show?.queue?.lanes ?? []).map((lane) => lane.name)];
+  return (answer?.lanes ?? []).map(({ waiting }, i) => [`Waiting: ${names[i] ?? `lane ${i}`}`, waiting]);
 }
 
 function renderDead(letters) {

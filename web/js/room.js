@@ -24,7 +24,7 @@ export class Room {
   picked = new Set(); // the seats that the person wants
   bookings = [];
   busy = ''; // the action under way
-  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false; #hidden;
+  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false; #hidden; #code = '';
 
   constructor({ api, session, showId, onChange, onFrame = () => {}, live = (hooks) => new Live(hooks), hidden = isHidden }) {
     this.#api = api;
@@ -158,9 +158,11 @@ export class Room {
 
   // Acting: each resolves when the server has answered, and never rejects
 
-  join() {
+  /** Joins with the code given, or with that of the last time; an empty one is none. */
+  join(code = this.#code) {
+    this.#code = code;
     return this.#act('join', async () => {
-      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission`, undefined, { safe: true });
+      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission`, code ? { code } : undefined, { safe: true });
       this.#do({ type: 'place', place, answer: true });
       this.#live.send({ type: 'join', showId: this.#showId });
     });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { letIn, previewed, removePlace } from '../js/operator-actions.js';
-import { explain, instant, limitChange, newShow } from '../js/operator-form.js';
+import { codeOrder, letIn, previewed, removePlace } from '../js/operator-actions.js';
+import { explain, instant, limitChange, newShow, readLanes, writeLanes } from '../js/operator-form.js';
 import { odds } from '../js/text.js';
 
 test('empty fields are left to the server\'s defaults', () => {
@@ -21,6 +21,18 @@ test('only limits that differ are sent', () => {
   const queue = { maxActive: 5, ratePerMinute: 60 };
   assert.equal(limitChange({ maxActive: '5', ratePerMinute: '60' }, queue), null);
   assert.deepEqual(limitChange({ maxActive: '9', ratePerMinute: '60' }, queue), { queue: { maxActive: 9 } });
+});
+
+test('lanes are typed with their weights', () => {
+  assert.deepEqual(readLanes(' fans 3, press,, late  12 '), [{ name: 'fans', weight: 3 }, { name: 'press', weight: 1 }, { name: 'late', weight: 12 }]);
+  assert.equal(writeLanes([{ name: 'fans', weight: 3 }, { name: 'press', weight: 1 }]), 'fans 3, press 1');
+  assert.equal(writeLanes(undefined), '');
+  assert.deepEqual(newShow({ title: 'Gala', lanes: 'fans 3', ordinaryWeight: '2' }, []),
+    { title: 'Gala', queue: { ordinaryWeight: 2, lanes: [{ name: 'fans', weight: 3 }] } });
+  const queue = { maxActive: 5, lanes: [{ name: 'fans', weight: 3 }] };
+  assert.equal(limitChange({ maxActive: '5', ordinaryWeight: '1', lanes: 'fans  3' }, queue), null, 'no weight is 1');
+  assert.deepEqual(limitChange({ maxActive: '5', ordinaryWeight: '1', lanes: 'fans 4' }, queue), { queue: { lanes: [{ name: 'fans', weight: 4 }] } });
+  assert.deepEqual(codeOrder({ lane: 'fans', count: '2', uses: '', until: '' }), { lane: 'fans', count: 2 });
 });
 
 test('a refusal names every field', () => {

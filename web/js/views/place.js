@@ -40,7 +40,10 @@ export class PlaceView {
     this.#room = room;
     this.#countdowns = countdowns;
     this.#say = say;
-    byId('join').addEventListener('click', () => room.join());
+    byId('join-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      room.join(byId('code').value.trim());
+    });
     byId('claim').addEventListener('click', () => room.claim());
     byId('leave').addEventListener('click', () => room.leave());
     byId('draw').addEventListener('toggle', () => room.readProof());
@@ -61,6 +64,7 @@ export class PlaceView {
     this.#deadlines(place, status);
     const joinable = signedIn && !alive(place) && phase in JOIN_LABELS;
     show(byId('join'), joinable);
+    show(byId('code-field'), joinable && (state.show.queue?.lanes?.length ?? 0) > 0);
     text(byId('join'), place ? 'Join again' : JOIN_LABELS[phase]);
     show(byId('claim'), status === 'ADMITTED');
     show(byId('leave'), alive(place));
@@ -107,6 +111,7 @@ export class PlaceView {
     text(byId('rank'), shownRank === null ? '…' : count(shownRank));
     text(byId('ahead'), shownRank === null ? '…' : count(shownRank - 1));
     text(byId('eta'), state.show.phase === 'PAUSED' ? 'Paused' : wait(state.eta));
+    line(byId('lane'), place.lane ? `You are in the lane “${place.lane}”. It has turns of its own, and your number is one of it.` : '');
     line(byId('rank-note'), state.rankNote);
     line(byId('eta-note'), state.etaNote);
     line(byId('odds'), odds(place.odds));
