@@ -184,7 +184,7 @@ func (h *Hub) attend(c *connection, show domain.ShowID) {
 // unattend takes back what attend did, when there is no place after all.
 func (h *Hub) unattend(c *connection, show domain.ShowID) {
 	c.mu.Lock()
-	f := c.follows[show]
+	f := c.at(show)
 	needed := f != nil && (f.joined || f.wants != 0)
 	c.mu.Unlock()
 	if !needed {

@@ -77,7 +77,7 @@ type connection struct {
 	severed   bool      // cut for taking no bytes
 	badFrames int
 	interests []interest
-	follows   map[domain.ShowID]*follow
+	follows   []*follow                // few, so that looking through them is quickest
 	topics    map[string]bool          // subscribed by the client
 	rooms     map[domain.RoomID]int64  // followed chat rooms, and the last sequence at the last sync
 	bookings  map[domain.BookingID]int // how far each booking was told to have come

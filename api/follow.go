@@ -41,19 +41,27 @@ type follow struct {
 	numbers                        *domain.Stats // told last; shared, nil: none
 }
 
+// at is the connection's follow of a show; nil when there is none. It is called with
+// mu held.
+func (c *connection) at(show domain.ShowID) *follow {
+	for _, f := range c.follows {
+		if f.show == show {
+			return f
+		}
+	}
+	return nil
+}
+
 // following returns the connection's follow of a show, made when absent; nil once
 // the connection is gone. It is called with mu held.
 func (c *connection) following(show domain.ShowID) *follow {
 	if c.stage == stageGone {
 		return nil
 	}
-	f := c.follows[show]
+	f := c.at(show)
 	if f == nil {
 		f = &follow{show: show, request: c.hub.deps.requests.For(show, c.identity.Person), seats: seatMap{version: seatsOff}}
-		if c.follows == nil {
-			c.follows = map[domain.ShowID]*follow{}
-		}
-		c.follows[show] = f
+		c.follows = append(c.follows, f)
 	}
 	return f
 }
@@ -185,7 +193,7 @@ type rankedLine struct {
 func (c *connection) offerRank(line rankedLine) (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[line.show]
+	f := c.at(line.show)
 	if f == nil || !f.joined || line.stamp.before(f.ranked) {
 		return false
 	}
@@ -238,7 +246,7 @@ type shared struct {
 func (c *connection) offerShared(l lane, topic topicSet, s *shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[s.show]
+	f := c.at(s.show)
 	if f == nil || !f.hears(topic) {
 		return
 	}
@@ -265,7 +273,7 @@ func (c *connection) offerShared(l lane, topic topicSet, s *shared) {
 func (c *connection) offerSoldOut(s *shared, soldOut, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[s.show]
+	f := c.at(s.show)
 	if f == nil || !f.hears(wantSoldOut) || s.stamp.before(f.soldOut) || f.soldOutTold == soldOut && !asked {
 		return
 	}

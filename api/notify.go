@@ -98,7 +98,7 @@ func (h *Hub) doubtWaiting(stats domain.Stats) {
 func (c *connection) doubt(show domain.ShowID, doubtful func(*follow) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[show]
+	f := c.at(show)
 	if f == nil || !f.joined || !doubtful(f) {
 		return false
 	}
@@ -111,7 +111,7 @@ func (c *connection) doubt(show domain.ShowID, doubtful func(*follow) bool) bool
 func (c *connection) doubted(show domain.ShowID) (request domain.RequestID, doubted, missed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[show]
+	f := c.at(show)
 	if f == nil || !f.doubt {
 		return "", false, false
 	}
@@ -298,7 +298,7 @@ func (c *connection) offerSeats(frame seatsFrame, p *pending) {
 func (c *connection) fitSeats(frame seatsFrame, p *pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[frame.ShowID]
+	f := c.at(frame.ShowID)
 	if f == nil || f.seats.version == seatsOff || frame.Epoch < f.seats.epoch {
 		return true
 	}

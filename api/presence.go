@@ -82,7 +82,7 @@ const overdueAfter = 2 * time.Second
 func (c *connection) presence(show domain.ShowID, now time.Time) (request domain.RequestID, waits, overdue bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.follows[show]
+	f := c.at(show)
 	if f == nil || !f.joined {
 		return "", false, false
 	}

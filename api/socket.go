@@ -97,12 +97,8 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 			on.opened(c)
 		})
 	})
-	m.HandleMessage(func(session *melody.Session, frame []byte) {
-		s.guard(session, func(c *connection) { on.received(c, frame, false) })
-	})
-	m.HandleMessageBinary(func(session *melody.Session, frame []byte) {
-		s.guard(session, func(c *connection) { on.received(c, frame, true) })
-	})
+	m.HandleMessage(func(session *melody.Session, frame []byte) { s.receive(session, frame, false) })
+	m.HandleMessageBinary(func(session *melody.Session, frame []byte) { s.receive(session, frame, true) })
 	m.HandleSentMessage(func(session *melody.Session, _ []byte) { s.guard(session, on.sent) })
 	// Nothing may be written or closed in here: on a full queue melody calls it
 	// from inside the write, which would call it again, without end.
@@ -110,6 +106,17 @@ func newSockets(config socketConfig, on socketEvents) *sockets {
 		s.guard(session, func(c *connection) { on.failed(c, socketOf(c).classify(err)) })
 	})
 	return s
+}
+
+// receive hands a client's frame over, before the next one is read. That is done on a
+// goroutine for the moment: steps into Redis and SQL go deep, and what a stack has
+// grown by stays with an idle socket for long.
+func (s *sockets) receive(session *melody.Session, frame []byte, binary bool) {
+	var aside sync.WaitGroup
+	aside.Go(func() {
+		s.guard(session, func(c *connection) { s.events.received(c, frame, binary) })
+	})
+	aside.Wait()
 }
 
 // guard runs a callback for the session's connection. A panic ends that socket

@@ -140,9 +140,9 @@ func (h *Hub) ownShow(ctx context.Context, c *connection, request domain.Request
 func (c *connection) showOf(request domain.RequestID) (domain.ShowID, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for show, f := range c.follows {
+	for _, f := range c.follows {
 		if f.request == request {
-			return show, true
+			return f.show, true
 		}
 	}
 	return "", false
@@ -306,7 +306,7 @@ func (c *connection) beginSeats(frame seatsFrame, p *pending) {
 func (c *connection) forgetSeats(show domain.ShowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.follows[show]; f != nil {
+	if f := c.at(show); f != nil {
 		f.seats = seatMap{version: seatsOff}
 	}
 	c.out.drop(laneSeats, seatsTopic(show))
@@ -356,7 +356,7 @@ func (h *Hub) want(c *connection, show domain.ShowID, topic topicSet) {
 func (c *connection) unwant(show domain.ShowID, topic topicSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.follows[show]; f != nil {
+	if f := c.at(show); f != nil {
 		f.wants &^= topic
 	}
 }
@@ -365,7 +365,7 @@ func (c *connection) unwant(show domain.ShowID, topic topicSet) {
 func (c *connection) repeatRank(show domain.ShowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.follows[show]; f != nil && f.place.Rank > 0 {
+	if f := c.at(show); f != nil && f.place.Rank > 0 {
 		c.out.put(laneRank, rankPending(f))
 		c.flush()
 	}

@@ -23,6 +23,8 @@ import (
 	"foyer/client"
 	"foyer/domain"
 	"foyer/events"
+	"foyer/internal/testenv"
+	"foyer/store"
 )
 
 // The addresses of the office that a process of this test binary serves.
@@ -106,7 +108,8 @@ type crowd struct {
 	conns   []*websocket.Conn
 	readers sync.WaitGroup
 	hellos  atomic.Int64
-	codes   sync.Map // close code to *atomic.Int64
+	frames  atomic.Int64 // after HELLO
+	codes   sync.Map     // close code to *atomic.Int64
 }
 
 // connect opens a socket for each of n people, at most 256 at once. Before its
@@ -163,6 +166,7 @@ func (c *crowd) read(conn *websocket.Conn) {
 			_ = conn.Close()
 			return
 		}
+		c.frames.Add(1)
 	}
 }
 
@@ -181,35 +185,53 @@ func (c *crowd) leave() {
 	c.readers.Wait()
 }
 
-// sockets is a stage with a database in a file.
+// embedded is the stage with a database in a file.
 func (s *stage) embedded(b *testing.B) *stage {
 	b.Helper()
 	s.sqlURL = "sqlite:" + b.TempDir() + "/foyer.db"
+	db, err := store.Open(b.Context(), s.sqlURL)
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = db.Close() })
+	require.NoError(b, db.Migrate(b.Context()))
+	s.store = db
 	return s
 }
 
 const socketCount = 10_000
 
-// BenchmarkSocketMemory measures an idle socket of somebody who waits.
+// BenchmarkSocketMemory measures an idle socket of somebody who looks on, and of
+// somebody who waits.
 func BenchmarkSocketMemory(b *testing.B) {
 	s := redisStage(b).embedded(b)
 	Comparison{
 		Name: "realtime-1-memory", Title: "Memory of an idle socket",
-		About:    fmt.Sprintf("%d sockets in one process of their own. Its resident memory is read before the first and after the last, each time after three collections of garbage, as an idle process has in six minutes.", socketCount),
-		Servers:  s.servers,
-		Metrics:  []Metric{{"bytes", "bytes a socket"}},
-		Variants: []Variant{{"idle socket", s.socketMemory}},
-		Goals:    []Goal{{Text: "at most 16 KB each", Metric: "bytes", Variant: "idle socket", AtMost: 16 << 10}},
-		Repeats:  3,
+		About:   fmt.Sprintf("%d sockets in one process of their own. Its resident memory is read before the first and after the last, each time after three collections of garbage, as an idle process has in six minutes.", socketCount),
+		Servers: s.servers,
+		Metrics: []Metric{{"bytes", "bytes a socket"}},
+		Variants: []Variant{
+			{"idle socket", func(b *testing.B) Sample { return s.socketMemory(b, "") }},
+			{"of somebody who waits", func(b *testing.B) Sample {
+				return s.socketMemory(b, s.newShow(b, func(show *domain.Show) { show.Queue.MaxActive = 1 }).ID)
+			}},
+		},
+		Goals: []Goal{
+			{Text: "at most 16 KB each", Metric: "bytes", Variant: "idle socket", AtMost: 16 << 10},
+			{Text: "at most 16 KB each, with a place in the line", Metric: "bytes", Variant: "of somebody who waits", AtMost: 16 << 10},
+		},
+		Repeats: 3,
 	}.Run(b)
 }
 
-func (s *stage) socketMemory(b *testing.B) Sample {
+func (s *stage) socketMemory(b *testing.B, show domain.ShowID) Sample {
 	p := s.startOffice(b)
 	defer p.close(b)
 	empty := p.resident(b)
-	c := s.connect(b, p.url, "", socketCount, nil)
+	c := s.connect(b, p.url, show, socketCount, nil)
 	defer c.leave()
+	if show != "" {
+		const answers = 2 // to a join: the place, and the show's numbers
+		testenv.Eventually(b, time.Minute, "all have a place", func() bool { return c.frames.Load() >= answers*socketCount })
+	}
 	return Sample{"bytes": (p.resident(b) - empty) / socketCount}
 }
 
