@@ -2,6 +2,8 @@ package api
 
 import (
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +46,25 @@ func TestTicketWorksOnce(t *testing.T) {
 		status, code, _ := w.refusedDial(query, nil)
 		require.Equal(t, http.StatusUnauthorized, status)
 		require.Equal(t, codeUnauthorized, code)
+	}
+}
+
+// R52: a token whose letters depended on who asked for it was not allowed where it had
+// to stand, and the handshake failed for some people. A ticket is letters, digits, - and
+// _ for everybody, and stands in an address as it is.
+func TestTicketIsFitForAnyAddress(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	fit := regexp.MustCompile(`^[A-Za-z0-9_-]{20,64}$`)
+	for _, person := range []string{"plain", "zoë+tag@example.org", "a/b=c?d&e", "名前", strings.Repeat("x", 64)} {
+		for range 20 {
+			ticket := w.ticket(person)
+			require.Regexp(t, fit, ticket)
+			require.Equal(t, ticket, url.QueryEscape(ticket))
+		}
+		conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), w.url("?ticket="+w.ticket(person)), nil)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
 	}
 }
 

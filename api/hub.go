@@ -36,7 +36,7 @@ type hubConfig struct {
 	slowAfter       time.Duration // a frame in flight for longer; 5 s
 	closeWait       time.Duration // for a client to take the closing frame; 5 s
 	heartbeat       time.Duration // silence broken by a HEARTBEAT; 15 s
-	sweepEvery      time.Duration // 1 s
+	sweepEvery      time.Duration // 500 ms
 	lifeAtMost      time.Duration // of a socket, less up to a half; 1 h
 	tokenGrace      time.Duration // a socket outlives its token by; 25 s
 	stompBeat       time.Duration // the shortest that a STOMP client is promised; 5 s
@@ -46,7 +46,7 @@ type hubConfig struct {
 	presenceEvery   time.Duration // contact of waiting people is renewed at most; 30 s
 	presenceTick    time.Duration // how often it is looked whose is due; 200 ms
 	showsEvery      time.Duration // the list of live shows is looked at; 5 s
-	resyncSpread    time.Duration // re-reading after a gap is spread over; 2 s
+	resyncSpread    time.Duration // re-reading after a gap is spread over; 1 s
 	seatsPatience   time.Duration // for a seat delta that others have overtaken; 50 ms
 	snapshotRetry   time.Duration // between attempts at a first snapshot; 250 ms
 	snapshotTime    time.Duration // for one attempt; 5 s
@@ -75,7 +75,7 @@ func (c hubConfig) withDefaults() hubConfig {
 	c.slowAfter = cmp.Or(c.slowAfter, 5*time.Second)
 	c.closeWait = cmp.Or(c.closeWait, 5*time.Second)
 	c.heartbeat = cmp.Or(c.heartbeat, 15*time.Second)
-	c.sweepEvery = cmp.Or(c.sweepEvery, time.Second)
+	c.sweepEvery = cmp.Or(c.sweepEvery, 500*time.Millisecond)
 	c.lifeAtMost = cmp.Or(c.lifeAtMost, time.Hour)
 	c.tokenGrace = cmp.Or(c.tokenGrace, 25*time.Second)
 	c.ticketLife = cmp.Or(c.ticketLife, 30*time.Second)
@@ -85,7 +85,7 @@ func (c hubConfig) withDefaults() hubConfig {
 	c.presenceEvery = cmp.Or(c.presenceEvery, 30*time.Second)
 	c.presenceTick = cmp.Or(c.presenceTick, 200*time.Millisecond)
 	c.showsEvery = cmp.Or(c.showsEvery, 5*time.Second)
-	c.resyncSpread = cmp.Or(c.resyncSpread, 2*time.Second)
+	c.resyncSpread = cmp.Or(c.resyncSpread, time.Second)
 	c.seatsPatience = cmp.Or(c.seatsPatience, 50*time.Millisecond)
 	c.snapshotRetry = cmp.Or(c.snapshotRetry, 250*time.Millisecond)
 	c.snapshotTime = cmp.Or(c.snapshotTime, 5*time.Second)

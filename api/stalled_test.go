@@ -14,12 +14,11 @@ import (
 
 // R5, R6, R7: one client that took no bytes held a lock, or the line, and everybody
 // waited. Here a thousand hear the news as fast beside it as without it, until it is
-// cut for the age of its frame.
+// cut for the age of its frame. It runs beside no other test, for the times it holds.
 func TestStalledClientCostsAThousandNothing(t *testing.T) {
-	t.Parallel()
 	const healthy = 1000
 	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
-		c.slowAfter, c.sweepEvery, c.tap = 5*time.Second, time.Second, nil // as in production
+		c.slowAfter, c.sweepEvery, c.tap = 0, 0, nil // as in production
 	})
 	var heard atomic.Int64 // frames with wanted in them
 	var wanted atomic.Pointer[string]
@@ -75,5 +74,5 @@ func TestStalledClientCostsAThousandNothing(t *testing.T) {
 	require.Less(t, fastest(), 3*alone+50*time.Millisecond)
 	require.Equal(t, healthy+1, w.hub.Sockets())
 	testenv.Eventually(t, socketWait, "the stalled one to be cut", func() bool { return w.hub.Sockets() == healthy })
-	require.Less(t, time.Since(began), 6*time.Second+500*time.Millisecond)
+	require.Less(t, time.Since(began), 6*time.Second)
 }
