@@ -39,8 +39,8 @@ func (l *lane) enter(ctx context.Context, most int) int {
 	}
 }
 
-// wait notes one more, or one less, who waits. Who goes passes on the token, which
-// may have been meant for somebody else.
+// wait notes one more, or one less, who waits. Who goes wakes the next where there
+// are places left: several that come free together leave one token.
 func (l *lane) wait(change int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

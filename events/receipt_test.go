@@ -58,3 +58,19 @@ func TestReceiptThatHasEndedSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// What a handler has left behind ends when the handler returns.
+func TestContextEndsWithItsHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.book(1)
+	left := make(chan context.Context, 1)
+	w.work(Handlers{BookSeats: func(ctx context.Context, _ Delivery, _ BookSeats) error {
+		left <- ctx
+		return nil
+	}})
+	ctx := <-left
+	<-ctx.Done()
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	w.settled()
+}
