@@ -187,6 +187,7 @@ func newHub(config hubConfig, deps hubDeps) *Hub {
 	}
 	h.chores.wake = make(chan struct{}, 1)
 	h.metrics = newHubMetrics(deps.metrics, h.Sockets)
+	register(deps.metrics, newQueueMetrics(&h.book))
 	return h
 }
 

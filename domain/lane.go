@@ -21,9 +21,13 @@ type Lane struct {
 	Weight int    `json:"weight"`
 }
 
-// OrdinaryLane is the number of the line without a name. Lanes are numbered from 1, as
-// they stand in the settings.
-const OrdinaryLane = 0
+// OrdinaryLane is the number of the line that everybody joins without a code, and
+// OrdinaryName what it is called where it needs a name. Lanes are numbered from 1, as they
+// stand in the settings.
+const (
+	OrdinaryLane = 0
+	OrdinaryName = "ordinary"
+)
 
 // LaneSpan is how far the scores of one lane reach: those of lane n are from n*LaneSpan
 // on, and within it are what they would be without lanes.
@@ -39,6 +43,9 @@ func (q QueueSettings) checkLanes(p *problems) {
 	for i, lane := range q.Lanes {
 		if !laneNameForm.MatchString(lane.Name) {
 			p.add(fmt.Sprintf("queue.lanes[%d].name", i), "must match [a-z0-9-]{1,32}")
+		}
+		if lane.Name == OrdinaryName {
+			p.add(fmt.Sprintf("queue.lanes[%d].name", i), "is the name of the line without a lane")
 		}
 		if q.LaneNumber(lane.Name) != i+1 {
 			p.add(fmt.Sprintf("queue.lanes[%d].name", i), "is the name of another lane")

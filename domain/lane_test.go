@@ -28,6 +28,7 @@ func TestLanesAreChecked(t *testing.T) {
 	require.Equal(t, []string{"queue.lanes[1].name"}, fields(laned(Lane{"fans", 1}, Lane{"fans", 1})))
 	require.Equal(t, []string{"queue.lanes[0].name", "queue.lanes[0].weight"}, fields(laned(Lane{"Fans!", 101})))
 	require.Equal(t, []string{"queue.lanes"}, fields(laned(Lane{"a", 1}, Lane{"b", 1}, Lane{"c", 1}, Lane{"d", 1}, Lane{"e", 1}, Lane{"f", 1}, Lane{"g", 1}, Lane{"h", 1}, Lane{"i", 1})))
+	require.Equal(t, []string{"queue.lanes[0].name"}, fields(laned(Lane{OrdinaryName, 1})))
 	heavy := laned()
 	heavy.OrdinaryWeight = 101
 	require.Equal(t, []string{"queue.ordinaryWeight"}, fields(heavy))

@@ -21,7 +21,7 @@ const noTTL = "none; stays with the show"
 // its cluster slot.
 var allKeys = []keyInfo{
 	{"show", "show:{SHOW}", "hash", "settings (times and durations in ms), counters, epoch, version and seat version; the show is loaded while this is there", noTTL},
-	{"waiting", "sessions:{SHOW}:waiting", "zset", "request id -> place in the line; lower is earlier", noTTL},
+	{"waiting", "sessions:{SHOW}:waiting", "zset", "request id -> place in the line; lower is earlier. At a show with lanes each has a stretch of 2^42 of its own, in the order of their numbers", noTTL},
 	{"active", "sessions:{SHOW}:active", "zset", "request id -> deadline in ms, of the turn and after the claim of the session", noTTL},
 	{"claimed", "sessions:{SHOW}:claimed", "set", "request ids in active that have claimed their turn", noTTL},
 	{"presence", "presence:{SHOW}", "zset", "request id -> last contact in ms, of those in waiting; kept while their turn is not claimed", noTTL},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"foyer/domain"
 )
 
 // WriteTable writes a result for people to read.
@@ -34,7 +36,7 @@ func (r *Result) WriteTable(out io.Writer) error {
 		row(line.who, "%s\t%s\t%s", clock(line.p.P50), clock(line.p.P90), clock(line.p.P99))
 	}
 	for _, lane := range r.Lanes {
-		row(cmp.Or(lane.Name, "ordinary"), "%s\t%s\t%s\t%s of %s got in, weight %d",
+		row(cmp.Or(lane.Name, domain.OrdinaryName), "%s\t%s\t%s\t%s of %s got in, weight %d",
 			clock(lane.WaitOfLetIn.P50), clock(lane.WaitOfLetIn.P90), clock(lane.WaitOfLetIn.P99), whole(lane.LetIn), whole(lane.Joined), lane.Weight)
 	}
 	fmt.Fprintf(w, "\nat most\t\n")
