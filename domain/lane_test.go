@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -17,10 +18,11 @@ func laned(lanes ...Lane) QueueSettings {
 func TestLanesAreChecked(t *testing.T) {
 	fields := func(queue QueueSettings) []string {
 		show := Show{ID: "s", Title: "S", OpensAt: time.Now(), Queue: queue, Seating: DefaultSeating()}
-		invalid, _ := show.Validate().(*InvalidError)
 		var names []string
-		for _, p := range append([]Problem{}, orNone(invalid)...) {
-			names = append(names, p.Field)
+		if invalid, ok := errors.AsType[*InvalidError](show.Validate()); ok {
+			for _, p := range invalid.Problems {
+				names = append(names, p.Field)
+			}
 		}
 		return names
 	}
@@ -32,13 +34,6 @@ func TestLanesAreChecked(t *testing.T) {
 	heavy := laned()
 	heavy.OrdinaryWeight = 101
 	require.Equal(t, []string{"queue.ordinaryWeight"}, fields(heavy))
-}
-
-func orNone(invalid *InvalidError) []Problem {
-	if invalid == nil {
-		return nil
-	}
-	return invalid.Problems
 }
 
 // People may stand in a lane: it may weigh more, and others may come behind it, but it is

@@ -30,12 +30,12 @@ func (r *Room) nextLane() *lane {
 	if len(r.lanes) == 1 {
 		return &r.lanes[0]
 	}
-	total, first, any := 0.0, 0.0, false
+	total, first, waits := 0.0, 0.0, false
 	for i := range r.lanes {
 		if l := &r.lanes[i]; l.waiting > 0 {
 			total += l.weight
-			if !any || l.due < first {
-				first, any = l.due, true
+			if !waits || l.due < first {
+				first, waits = l.due, true
 			}
 		}
 	}
