@@ -240,3 +240,31 @@ func TestDeadlinesComeWithTheServersTime(t *testing.T) {
 	require.Equal(t, time.Minute, at[1].Sub(at[0]))
 	require.Equal(t, 2*time.Minute, at[2].Sub(at[0]))
 }
+
+// T70: a group that wants four seats or none was offered them one by one. Seats are held
+// all together or not at all, chosen by hand or as the best block.
+func TestT70AGroupGetsAllItsSeatsOrNone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	show := e.show(object{"seating": object{"seatLimit": 4, "sections": []object{{"name": "A", "rows": 1, "seatsPerRow": 7, "price": 10}}}})
+	first, group := e.inside(show), e.inside(show)
+	e.hold(first, show, "A-1-4")
+	held := func() int {
+		var seats struct{ Seats []domain.Seat }
+		e.call(group, "GET", show+"/seats", nil).is(http.StatusOK).into(&seats)
+		n := 0
+		for _, seat := range seats.Seats {
+			if seat.State != domain.SeatFree {
+				n++
+			}
+		}
+		return n
+	}
+	e.call(group, "POST", show+"/holds", object{"best": object{"count": 4}}).fails(http.StatusConflict, codeNoBlock)
+	e.call(group, "POST", show+"/holds", object{"seats": []string{"A-1-2", "A-1-3", "A-1-4", "A-1-5"}}).fails(http.StatusConflict, codeSeatUnavailable)
+	require.Equal(t, 1, held(), "nothing was taken for them")
+	e.call(first, "DELETE", show+"/admission", nil).is(http.StatusNoContent)
+	hold := e.call(group, "POST", show+"/holds", object{"best": object{"count": 4}}).is(http.StatusCreated)
+	require.Len(t, hold.json["seats"], 4)
+	require.Equal(t, 4, held())
+}

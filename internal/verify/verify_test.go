@@ -158,6 +158,7 @@ func breakages() []breakage {
 		{"sold-out key", "", func(o *office, ctx context.Context) error { return o.rdb.Set(ctx, o.key("sold-out"), "1", 0).Err() }},
 		{"one place a person", "dan", zadd("sessions:{%s}:waiting", "dan")},
 		{"presence of those who wait", "", zadd("presence:{%s}", "ghost")},
+		{"a lane of the show", "", zadd("sessions:{%s}:waiting", "astray")},
 		{"one place a person", "zoe", func(o *office, ctx context.Context) error {
 			return o.rdb.SAdd(ctx, fmt.Sprintf("sessions:{%s}:claimed", o.show.ID), "zoe").Err()
 		}},

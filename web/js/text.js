@@ -52,6 +52,12 @@ export function spokenTime(ms) {
   return parts.join(' ');
 }
 
+/** For how long the place of somebody is kept whose page is closed or offline. */
+export function kept(graceSeconds) {
+  const time = graceSeconds < 120 ? plural(graceSeconds, 'second') : plural(Math.floor(graceSeconds / 60), 'minute');
+  return `Should it close, or your connection break, your place is kept for ${time}: come back by then.`;
+}
+
 /** An estimated wait as a range that a person would say. */
 export function wait(eta) {
   if (!eta) return 'No estimate yet';

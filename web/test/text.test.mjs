@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { availabilityText, countdown, nextMoment, plural, price, seatList, spokenTime, wait } from '../js/text.js';
+import { availabilityText, countdown, kept, nextMoment, plural, price, seatList, spokenTime, wait } from '../js/text.js';
 
 test('countdowns round up, so that zero means over', () => {
   assert.equal(countdown(0), '0:00');
@@ -36,4 +36,11 @@ test('prices, numbers and the next moment', () => {
   assert.deepEqual(nextMoment({ phase: 'SCHEDULED', prequeueAt: 'a', opensAt: 'b' }), { label: 'Pre-queue opens', at: 'a' });
   assert.deepEqual(nextMoment({ phase: 'SCHEDULED', prequeueAt: null, opensAt: 'b' }), { label: 'Opens', at: 'b' });
   assert.equal(nextMoment({ phase: 'OPEN' }), null);
+});
+
+// T39: closing the tab lost the place, and nothing had said so.
+test('the page says for how long a place is kept', () => {
+  assert.match(kept(60), /kept for 60 seconds/);
+  assert.match(kept(1), /kept for 1 second:/);
+  assert.match(kept(200), /kept for 3 minutes/, 'rounded down: nobody comes too late for it');
 });

@@ -2,13 +2,13 @@
 
 import { scoreOf } from '../draw.js';
 import { alive, progress } from '../state.js';
-import { count, odds, plural, wait, when } from '../text.js';
+import { count, kept, odds, plural, wait, when } from '../text.js';
 import { byId, line, show, text } from './dom.js';
 
 /** Heading and explanation of each standing. */
 const STANDINGS = {
   PREQUEUE: ['You are in the draw', 'At the opening everybody here gets a number at random. You need to do nothing; keep this page open.'],
-  WAITING: ['You are in line', 'Keep this page open. Your place is kept for a short while should your connection break.'],
+  WAITING: ['You are in line', 'Keep this page open.'],
   ADMITTED: ['It is your turn', 'Enter before the time runs out, or the next person gets your turn.'],
   ACTIVE: ['You are inside', 'Choose your seats, hold them, and book before your time is over.'],
   EXPIRED: ['Your place has expired', 'Your turn or your time inside ran out, or we heard nothing from you for too long. You can join again at the end of the line.'],
@@ -82,6 +82,8 @@ export class PlaceView {
       [heading, body] = ['You are done', 'Your seats are booked, and your place went to the next person.'];
     } else if (status === 'ACTIVE' && sale.seating.sections.length === 0) {
       body = 'This show has no seats to choose here. Go on in the shop with your pass.';
+    } else if (status === 'WAITING' || status === 'PREQUEUE') {
+      body = `${body} ${kept(sale.queue.graceSeconds)}`;
     } else if (status === 'NONE' && phase in JOIN_LABELS && !signedIn) {
       body = `Sign in first. ${body}`;
     }
