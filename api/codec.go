@@ -7,22 +7,31 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Subprotocols. A client that asks for none, or for none of these, gets foyer.v1.
+// Subprotocols. A client that asks for none, or for none of these, gets foyer.v1, and
+// at stompRoute STOMP.
 const (
 	subprotocol = "foyer.v1"
 	protoStomp2 = "v12.stomp"
 	protoStomp1 = "v11.stomp"
+	protoStomp0 = "v10.stomp"
 )
 
-// subprotocols are those that the server speaks.
-func subprotocols() []string { return []string{subprotocol, protoStomp2, protoStomp1} }
+// Addresses of sockets. At stompRoute nothing but STOMP is spoken, also to clients
+// that name no subprotocol.
+const (
+	socketRoute = "/ws"
+	stompRoute  = "/stomp"
+)
+
+// subprotocols are those that the server speaks, the STOMP ones last.
+func subprotocols() []string { return []string{subprotocol, protoStomp2, protoStomp1, protoStomp0} }
 
 // chosenProtocol is the first that a client asks for and that is spoken here; ""
 // when there is none.
 func chosenProtocol(r *http.Request) string {
 	for _, asked := range websocket.Subprotocols(r) {
 		for _, spoken := range subprotocols() {
-			if asked == spoken {
+			if asked == spoken && (isStomp(spoken) || r.URL.Path != stompRoute) {
 				return spoken
 			}
 		}
@@ -30,7 +39,13 @@ func chosenProtocol(r *http.Request) string {
 	return ""
 }
 
-func isStomp(protocol string) bool { return protocol == protoStomp2 || protocol == protoStomp1 }
+func isStomp(protocol string) bool {
+	return protocol == protoStomp2 || protocol == protoStomp1 || protocol == protoStomp0
+}
+
+func speaksStomp(r *http.Request) bool {
+	return r.URL.Path == stompRoute || isStomp(chosenProtocol(r))
+}
 
 // codec is the language of one connection. Registry, outbox, limits, expiry and
 // drain are the same for all; a codec says what a client's message asks for, and
@@ -47,13 +62,16 @@ type codec interface {
 	// heartbeat is how long a silence may last; 0: as long as it likes. It is
 	// called with mu held.
 	heartbeat() time.Duration
+	// silent reports whether a client that promised to be heard is not. It is called
+	// with mu held.
+	silent(h *Hub, now time.Time) bool
 	// received handles what the client sent.
 	received(h *Hub, c *connection, message []byte, binary bool)
 }
 
-// codecFor makes the codec of a subprotocol.
-func (h *Hub) codecFor(protocol string) codec {
-	if isStomp(protocol) {
+// codecFor makes the codec that a handshake asks for.
+func (h *Hub) codecFor(r *http.Request) codec {
+	if speaksStomp(r) {
 		return &stompCodec{}
 	}
 	return h.json
@@ -74,6 +92,8 @@ func (*jsonCodec) greet(out *outbox, hello helloFrame) {
 func (*jsonCodec) message(p *pending) []byte { return p.data }
 
 func (j *jsonCodec) heartbeat() time.Duration { return j.beat }
+
+func (*jsonCodec) silent(*Hub, time.Time) bool { return false } // it promised nothing
 
 func (*jsonCodec) received(h *Hub, c *connection, message []byte, binary bool) {
 	c.await()

@@ -18,6 +18,7 @@ const (
 	closeRestart      = 1012
 	closeOverloaded   = 1013
 	closeTokenExpired = 4001
+	closeSlow         = 4002
 	closeRateLimited  = 4003
 	closeResync       = 4005
 	closeBadFrames    = 4500
@@ -307,6 +308,7 @@ func (c *connection) sweep(now time.Time) {
 	stuck := c.stage == stageClosing && now.Sub(c.since) > config.closeWait
 	mute := c.stage == stageMute && now.Sub(c.since) > config.connectWait
 	over := c.stage < stageClosing && c.identity.Person != "" && now.After(c.identity.Expires.Add(config.tokenGrace))
+	silent := c.stage == stageLive && c.codec.silent(c.hub, now)
 	beat := c.codec.heartbeat()
 	if !over && c.stage == stageLive && !c.inFlight && beat > 0 && now.Sub(c.sentAt) >= beat {
 		c.out.put(laneControl, c.heartbeat(now))
@@ -324,6 +326,8 @@ func (c *connection) sweep(now time.Time) {
 		c.cut()
 	case mute:
 		c.close(closeUnauthorised, "nobody said who is here")
+	case silent:
+		c.close(closeSlow, "no heart-beat")
 	case over:
 		c.close(closeTokenExpired, "token expired")
 	case now.After(c.until):

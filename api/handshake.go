@@ -30,7 +30,7 @@ const (
 	retryOwnSockets = 30 * time.Second
 )
 
-// handshake answers GET /ws. Everything that can be refused is refused as plain
+// handshake answers GET /ws and GET /stomp. Everything that can be refused is refused as plain
 // HTTP, before the connection is taken over; from then on the socket is on its
 // own and Echo is told that all is well.
 func (h *Hub) handshake(c echo.Context) error {
@@ -50,7 +50,7 @@ func (h *Hub) handshake(c echo.Context) error {
 	}
 	h.metrics.handshake("ok")
 	request := c.Request()
-	conn := newConnection(h, who, s, h.codecFor(chosenProtocol(request)))
+	conn := newConnection(h, who, s, h.codecFor(request))
 	h.sockets.serve(conn, request, func() { h.ended(conn) })
 	return nil
 }
@@ -68,7 +68,7 @@ func (h *Hub) admitHandshake(r *http.Request) (Identity, error) {
 	if err := h.room(); err != nil {
 		return Identity{}, err
 	}
-	if !inURL && len(r.Header.Values("Authorization")) == 0 && isStomp(chosenProtocol(r)) {
+	if !inURL && len(r.Header.Values("Authorization")) == 0 && speaksStomp(r) {
 		return Identity{}, h.reserve(Identity{}) // CONNECT is to say who it is
 	}
 	var who Identity

@@ -40,6 +40,8 @@ type hubConfig struct {
 	lifeAtMost      time.Duration // of a socket, less up to a half; 1 h
 	tokenGrace      time.Duration // a socket outlives its token by; 25 s
 	stompBeat       time.Duration // the shortest that a STOMP client is promised; 5 s
+	stompAsks       time.Duration // the longest that one is asked to promise; 10 s
+	stompPatience   time.Duration // with one that breaks its promise; 3 min
 	ticketLife      time.Duration // 30 s
 	connectWait     time.Duration // for a client that was let in unnamed to say who it is; 8 s
 	frameTime       time.Duration // for what one client frame asks for; 5 s
@@ -80,6 +82,8 @@ func (c hubConfig) withDefaults() hubConfig {
 	c.tokenGrace = cmp.Or(c.tokenGrace, 25*time.Second)
 	c.ticketLife = cmp.Or(c.ticketLife, 30*time.Second)
 	c.stompBeat = cmp.Or(c.stompBeat, 5*time.Second)
+	c.stompAsks = cmp.Or(c.stompAsks, 10*time.Second)
+	c.stompPatience = cmp.Or(c.stompPatience, 3*time.Minute)
 	c.connectWait = cmp.Or(c.connectWait, 8*time.Second)
 	c.frameTime = cmp.Or(c.frameTime, 5*time.Second)
 	c.presenceEvery = cmp.Or(c.presenceEvery, 30*time.Second)
@@ -194,7 +198,8 @@ func newHub(config hubConfig, deps hubDeps) *Hub {
 // register mounts the ticket and the socket endpoint.
 func (h *Hub) register(e *echo.Echo) {
 	e.POST("/api/socket-tickets", h.issueTicket)
-	e.GET("/ws", h.handshake)
+	e.GET(socketRoute, h.handshake)
+	e.GET(stompRoute, h.handshake)
 }
 
 // Start begins to serve. What it starts outlives ctx and ends with Drain, since

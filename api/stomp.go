@@ -15,7 +15,7 @@ import (
 	"foyer/events"
 )
 
-// stompCodec is STOMP 1.2 (and 1.1), so that a page written with a STOMP client
+// stompCodec is STOMP 1.2 (and 1.1 and 1.0), so that a page written with a STOMP client
 // works as it is. A client hears only what it subscribed to, as MESSAGE frames
 // whose body is the frame of foyer.v1. There is no broker behind it: a client may
 // SEND to /app destinations, each of which is one of the frames of foyer.v1, and
@@ -26,14 +26,18 @@ import (
 type stompCodec struct {
 	version       string // agreed; "" until CONNECT
 	beat          time.Duration
-	offered       time.Duration // the shortest beat that was promised
+	offered, asks time.Duration // the shortest beats that were promised, and asked for
+	promised      time.Duration // how often the client is to be heard; 0: when it likes
+	heard         time.Time     // when it last was
+	begun         []byte        // a frame that goes on in the next message
 	subscriptions []stompSubscription
 	lastMessage   uint64
 }
 
 // stompSubscription is one SUBSCRIBE of a client.
 type stompSubscription struct {
-	id     string
+	id     string   // without one, as 1.0 allows, the destination says which it is
+	of     string   // the destination
 	opened string   // the topic that the hub was asked for; "" none
 	topics []string // of frames that are passed on
 	head   []byte   // of a MESSAGE, up to the number of its message-id
@@ -53,16 +57,28 @@ func (s *stompCodec) heartbeat() time.Duration { return s.beat }
 // greet tells that all is ready. Places that were found meanwhile stay queued: a
 // client that did not wait before it subscribed is to hear them.
 func (s *stompCodec) greet(out *outbox, hello helloFrame) {
-	out.put(laneHello, stompControl(stompFrame{command: "CONNECTED", headers: []stompHeader{
+	connected := stompFrame{command: "CONNECTED", headers: []stompHeader{
 		{"version", s.version},
 		{"session", hello.ConnectionID},
 		{"server", "foyer"},
-		{"heart-beat", strconv.FormatInt(s.offered.Milliseconds(), 10) + ",0"},
-	}}))
+	}}
+	if s.version != stompOldest {
+		beats := fmt.Sprintf("%d,%d", s.offered.Milliseconds(), s.asks.Milliseconds())
+		connected.headers = append(connected.headers, stompHeader{"heart-beat", beats})
+	}
+	out.put(laneHello, s.control(connected))
 }
 
-func stompControl(f stompFrame) *pending {
-	return &pending{event: f.command, key: f.command, data: f.encode(), control: true}
+func (s *stompCodec) literal() bool { return s.version == stompOldest }
+
+func (s *stompCodec) control(f stompFrame) *pending {
+	return &pending{event: f.command, key: f.command, data: f.encode(s.literal()), control: true}
+}
+
+// silent gives a client that breaks its promise time: a hidden tab's timers run once a
+// minute. Whether it is there at all is asked by pings of the socket.
+func (s *stompCodec) silent(h *Hub, now time.Time) bool {
+	return s.promised > 0 && now.Sub(s.heard) > max(h.config.stompPatience, 3*s.promised)
 }
 
 func (s *stompCodec) message(p *pending) []byte {
@@ -73,7 +89,7 @@ func (s *stompCodec) message(p *pending) []byte {
 	case p.event == events.EventHeartbeat:
 		return []byte{'\n'}
 	case p.event == eventError && !s.hears(stompErrors):
-		return stompError("", p.key, p.data).data
+		return s.error("", p.key, p.data).data
 	case p.event == eventError:
 		topic = stompErrors
 	}
@@ -94,19 +110,28 @@ func (s *stompCodec) hears(topic string) bool {
 	return slices.ContainsFunc(s.subscriptions, func(to stompSubscription) bool { return slices.Contains(to.topics, topic) })
 }
 
-// stompError is the frame that says why the connection ends.
-func stompError(receipt, code string, body []byte) *pending {
+// error is the frame that says why the connection ends.
+func (s *stompCodec) error(receipt, code string, body []byte) *pending {
 	f := stompFrame{command: "ERROR", headers: []stompHeader{{"message", code}}, body: body}
 	if receipt != "" {
 		f.headers = append(f.headers, stompHeader{"receipt-id", receipt})
 	}
-	return stompControl(f)
+	return s.control(f)
 }
 
+// received takes the frames of a message, the last of which may go on in the next one.
 func (s *stompCodec) received(h *Hub, c *connection, message []byte, _ bool) {
+	c.mu.Lock()
+	s.heard = time.Now()
+	c.mu.Unlock()
+	message, s.begun = append(s.begun, message...), nil
 	for c.withinRate() {
 		c.await()
-		f, rest, err := parseStomp(message)
+		f, rest, err := parseStomp(message, s.literal())
+		if errors.Is(err, errStompMore) && len(message) <= maxStompFrame {
+			s.begun = slices.Clone(message)
+			return
+		}
 		if err != nil {
 			s.refuse(h, c, f, badStomp("%v.", err))
 			return
@@ -140,7 +165,7 @@ func (s *stompCodec) handle(h *Hub, c *connection, f stompFrame) bool {
 	}
 	var answers []*pending
 	if receipt != "" {
-		answer := stompControl(stompFrame{command: "RECEIPT", headers: []stompHeader{{"receipt-id", receipt}}})
+		answer := s.control(stompFrame{command: "RECEIPT", headers: []stompHeader{{"receipt-id", receipt}}})
 		answer.key = "" // each counts
 		answers = append(answers, answer)
 	}
@@ -190,7 +215,7 @@ func (s *stompCodec) refuse(h *Hub, c *connection, f stompFrame, err error) (goO
 		return true
 	}
 	h.metrics.refused(p.Code)
-	c.close(stompClose(p.Status), p.Code, stompError(receipt, p.Code, c.errorFrame(receipt, p.Code, p.Detail, p.Extra).data))
+	c.close(stompClose(p.Status), p.Code, s.error(receipt, p.Code, c.errorFrame(receipt, p.Code, p.Detail, p.Extra).data))
 	return false
 }
 
@@ -215,9 +240,9 @@ func stompClose(status int) int {
 func (s *stompCodec) connect(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
 	version := stompVersion(f.get("accept-version"))
 	if version == "" {
-		return badStomp("Versions 1.2 and 1.1 are spoken here; accept-version names neither.")
+		return badStomp("Versions 1.2, 1.1 and 1.0 are spoken here; accept-version names none of them.")
 	}
-	wanted, err := stompBeat(f.get("heart-beat"))
+	offered, wanted, err := stompBeats(f.get("heart-beat"))
 	if err != nil {
 		return err
 	}
@@ -225,7 +250,13 @@ func (s *stompCodec) connect(ctx context.Context, h *Hub, c *connection, f stomp
 		return err
 	}
 	c.mu.Lock()
-	s.version, s.offered = version, h.config.stompBeat
+	s.version, s.offered, s.asks = version, h.config.stompBeat, h.config.stompAsks
+	if version == stompOldest { // which has no heart-beats
+		offered, wanted = 0, 0
+	}
+	if offered > 0 {
+		s.promised = max(offered, s.asks)
+	}
 	if wanted > 0 { // early by as much as the sweep may be late
 		s.beat = max(max(wanted, s.offered)-h.config.sweepEvery, h.config.sweepEvery)
 	}
@@ -234,18 +265,19 @@ func (s *stompCodec) connect(ctx context.Context, h *Hub, c *connection, f stomp
 	return nil
 }
 
-// stompBeat is how often a client wants to hear something; 0: it does not mind.
-func stompBeat(header string) (time.Duration, error) {
+// stompBeats is how often a client can be heard, and wants to hear something; 0: it
+// cannot, or does not mind.
+func stompBeats(header string) (offered, wanted time.Duration, err error) {
 	if header == "" {
-		return 0, nil
+		return 0, 0, nil
 	}
 	sends, wants, _ := strings.Cut(header, ",")
-	_, err1 := strconv.ParseUint(sends, 10, 31)
-	ms, err2 := strconv.ParseUint(wants, 10, 31)
+	out, err1 := strconv.ParseUint(sends, 10, 31)
+	in, err2 := strconv.ParseUint(wants, 10, 31)
 	if err := errors.Join(err1, err2); err != nil {
-		return 0, badStomp("heart-beat is two numbers of milliseconds.")
+		return 0, 0, badStomp("heart-beat is two numbers of milliseconds.")
 	}
-	return time.Duration(ms) * time.Millisecond, nil
+	return time.Duration(out) * time.Millisecond, time.Duration(in) * time.Millisecond, nil
 }
 
 // identify takes the person from CONNECT. Whoever was named by the handshake need
@@ -274,17 +306,25 @@ func (s *stompCodec) identify(ctx context.Context, h *Hub, c *connection, f stom
 	return nil
 }
 
+// find is where the subscription of an id is, or without one that of a destination; -1
+// when there is none.
+func (s *stompCodec) find(id, destination string) int {
+	return slices.IndexFunc(s.subscriptions, func(to stompSubscription) bool {
+		return to.id == id && (id != "" || to.of == destination)
+	})
+}
+
 // subscribe notes the subscription first, since it is answered at once.
 func (s *stompCodec) subscribe(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
 	id, destination := f.get("id"), f.get("destination")
 	ack := f.get("ack")
 	switch {
-	case id == "" || len(id) > maxStompID:
+	case id == "" && !s.literal() || len(id) > maxStompID:
 		return badStomp("A subscription has an id of 1 to %d bytes.", maxStompID)
 	case ack != "" && ack != "auto":
 		return badStomp("Nothing is acknowledged here: ack is auto.")
-	case slices.ContainsFunc(s.subscriptions, func(to stompSubscription) bool { return to.id == id }):
-		return badStomp("The id is taken by another subscription.")
+	case s.find(id, destination) >= 0:
+		return badStomp("There is such a subscription already.")
 	case len(s.subscriptions) >= h.config.maxTopics:
 		return newProblem(http.StatusTooManyRequests, codeTooManyTopics, "Too many topics", "Unsubscribe from a topic first.")
 	}
@@ -292,9 +332,11 @@ func (s *stompCodec) subscribe(ctx context.Context, h *Hub, c *connection, f sto
 	if err != nil {
 		return err
 	}
-	to.id = id
-	to.head = appendStompHeader([]byte("MESSAGE\n"), "subscription", id)
-	to.head = append(appendStompHeader(to.head, "destination", destination), "message-id:"...)
+	to.id, to.of, to.head = id, destination, []byte("MESSAGE\n")
+	if id != "" {
+		to.head = appendStompHeader(to.head, "subscription", id, s.literal())
+	}
+	to.head = append(appendStompHeader(to.head, "destination", destination, s.literal()), "message-id:"...)
 	c.mu.Lock()
 	s.subscriptions = append(s.subscriptions, to)
 	c.mu.Unlock()
@@ -342,10 +384,9 @@ func (h *Hub) stompDestination(ctx context.Context, c *connection, destination s
 }
 
 func (s *stompCodec) unsubscribe(ctx context.Context, h *Hub, c *connection, f stompFrame) error {
-	id := f.get("id")
-	at := slices.IndexFunc(s.subscriptions, func(to stompSubscription) bool { return to.id == id })
+	at := s.find(f.get("id"), f.get("destination"))
 	if at < 0 {
-		return badStomp("There is no subscription of that id.")
+		return badStomp("There is no such subscription.")
 	}
 	gone := s.subscriptions[at]
 	c.mu.Lock()

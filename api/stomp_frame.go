@@ -14,7 +14,10 @@ import (
 // the socket's frame.
 const maxStompHeaders = 32
 
-// stompFrame is one frame of STOMP 1.2. An empty command is no frame, which is
+// maxStompFrame bounds a client's frame that comes in several messages, in bytes.
+const maxStompFrame = 16 << 10
+
+// stompFrame is one frame of STOMP. An empty command is no frame, which is
 // what a heart-beat is.
 type stompFrame struct {
 	command string
@@ -37,24 +40,26 @@ func (f stompFrame) get(name string) string {
 var (
 	errStompHeader = errors.New("a header is not name:value with the escapes \\r, \\n, \\c and \\\\")
 	errStompEnd    = errors.New("the frame does not end with a NUL")
+	errStompText   = errors.New("the frame is not UTF-8")
+	errStompMore   = errors.New("the frame goes on in the next message")
 )
 
-// parseStomp reads the first frame of a message and returns what follows it. A
-// frame must be whole: it is not continued in the next message.
-func parseStomp(message []byte) (f stompFrame, rest []byte, err error) {
+// parseStomp reads the first frame of a message and returns what follows it, or
+// errStompMore while the frame is not whole. With literal nothing is escaped, as in 1.0.
+func parseStomp(message []byte, literal bool) (f stompFrame, rest []byte, err error) {
 	message = bytes.TrimLeft(message, "\r\n")
 	if len(message) == 0 {
 		return f, nil, nil
 	}
-	line, rest, ok := cutLine(message)
-	if !ok || !utf8.Valid(message) {
-		return f, nil, errStompEnd
+	line, rest, err := cutLine(message)
+	if err != nil {
+		return f, nil, err
 	}
 	f.command = line
-	literal := line == "CONNECT" // for the sake of 1.0, which knew no escapes
+	literal = literal || line == "CONNECT" // for the sake of 1.0
 	for {
-		if line, rest, ok = cutLine(rest); !ok {
-			return f, nil, errStompEnd
+		if line, rest, err = cutLine(rest); err != nil {
+			return f, nil, err
 		}
 		if line == "" {
 			break
@@ -75,6 +80,9 @@ func parseStomp(message []byte) (f stompFrame, rest []byte, err error) {
 		f.headers = append(f.headers, stompHeader{name, value})
 	}
 	f.body, rest, err = stompBody(f, rest)
+	if err == nil && !utf8.Valid(message[:len(message)-len(rest)]) {
+		err = errStompText
+	}
 	return f, bytes.TrimLeft(rest, "\r\n"), err
 }
 
@@ -86,19 +94,27 @@ func stompBody(f stompFrame, text []byte) (body, rest []byte, err error) {
 		if err != nil {
 			return nil, nil, errors.New("content-length is not a number")
 		}
-		if at = int(n); at >= len(text) || text[at] != 0 {
+		if at = int(n); at >= len(text) {
 			at = -1
+		} else if text[at] != 0 {
+			return nil, nil, errStompEnd
 		}
 	}
 	if at < 0 {
-		return nil, nil, errStompEnd
+		return nil, nil, errStompMore
 	}
 	return text[:at], text[at+1:], nil
 }
 
-func cutLine(text []byte) (line string, rest []byte, ok bool) {
+func cutLine(text []byte) (line string, rest []byte, err error) {
 	before, rest, ok := bytes.Cut(text, []byte{'\n'})
-	return string(bytes.TrimSuffix(before, []byte{'\r'})), rest, ok && !bytes.ContainsRune(before, 0)
+	switch {
+	case bytes.IndexByte(before, 0) >= 0:
+		return "", nil, errStompEnd
+	case !ok:
+		return "", nil, errStompMore
+	}
+	return string(bytes.TrimSuffix(before, []byte{'\r'})), rest, nil
 }
 
 func unescapeStomp(text string) (string, bool) {
@@ -127,8 +143,11 @@ func unescapeStomp(text string) (string, bool) {
 	return b.String(), true
 }
 
-// appendStompHeader writes one header line.
-func appendStompHeader(to []byte, name, value string) []byte {
+// appendStompHeader writes one header line; a literal one as it is.
+func appendStompHeader(to []byte, name, value string, literal bool) []byte {
+	if literal {
+		return append(append(append(append(to, name...), ':'), value...), '\n')
+	}
 	to = append(appendStompText(to, name), ':')
 	return append(appendStompText(to, value), '\n')
 }
@@ -161,10 +180,10 @@ func appendStompBody(to, body []byte) []byte {
 
 // encode writes a frame of the server. CONNECTED knows no escapes; its values
 // have nothing to escape.
-func (f stompFrame) encode() []byte {
+func (f stompFrame) encode(literal bool) []byte {
 	to := append([]byte(f.command), '\n')
 	for _, h := range f.headers {
-		to = appendStompHeader(to, h.name, h.value)
+		to = appendStompHeader(to, h.name, h.value, literal)
 	}
 	if f.body != nil {
 		return appendStompBody(to, f.body)
@@ -172,10 +191,16 @@ func (f stompFrame) encode() []byte {
 	return append(to, '\n', 0)
 }
 
+// Versions of STOMP. Who names none speaks stompOldest, which knew no names.
+const stompOldest = "1.0"
+
 // stompVersion is the highest version that both sides speak; "" when there is none.
 func stompVersion(accepted string) string {
+	if accepted == "" {
+		return stompOldest
+	}
 	asked := strings.Split(accepted, ",")
-	for _, version := range []string{"1.2", "1.1"} {
+	for _, version := range []string{"1.2", "1.1", stompOldest} {
 		if slices.Contains(asked, version) {
 			return version
 		}

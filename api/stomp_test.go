@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +26,11 @@ type stompPage struct {
 	t    *testing.T
 	conn *websocket.Conn
 
-	mu     sync.Mutex
-	frames []stompTold
-	beats  int
-	err    error // why reading ended
+	mu      sync.Mutex
+	frames  []stompTold
+	literal bool // 1.0 is spoken
+	beats   int
+	err     error // why reading ended
 }
 
 // stompTold is a frame of the server and, of a MESSAGE or ERROR, what its body tells.
@@ -40,7 +43,7 @@ type stompTold struct {
 // dialStomp opens a socket without saying whose it is, unless header does.
 func (w *hubWorld) dialStomp(header http.Header) *stompPage {
 	w.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protoStomp2, protoStomp1, "v10.stomp"}}
+	dialer := websocket.Dialer{Subprotocols: []string{protoStomp2, protoStomp1, protoStomp0}}
 	conn, _, err := dialer.DialContext(w.t.Context(), w.url(""), header)
 	require.NoError(w.t, err)
 	require.Equal(w.t, protoStomp2, conn.Subprotocol())
@@ -71,7 +74,7 @@ func (p *stompPage) read() {
 			p.beats++
 		}
 		for len(bytes.TrimSpace(data)) > 0 {
-			f, rest, err := parseStomp(data)
+			f, rest, err := parseStomp(data, p.literal)
 			if err != nil {
 				p.t.Errorf("frame %q: %v", data, err)
 			}
@@ -172,7 +175,7 @@ func TestStompWalksFromJoinToTurn(t *testing.T) {
 	page.send("CONNECT\naccept-version:1.2\nhost:foyer\nheart-beat:10000,0\nAuthorization:Bearer " + w.token("ann", time.Hour) + "\n\n")
 	connected := page.await("CONNECTED")
 	require.Equal(t, "1.2", connected.get("version"))
-	require.Equal(t, "5000,0", connected.get("heart-beat"))
+	require.Equal(t, "5000,10000", connected.get("heart-beat"))
 	require.NotEmpty(t, connected.get("session"))
 
 	queue, stats := "/topic/queue/"+string(w.show.ID)+"/ann", "/topic/stats/movie/"+string(w.show.ID)
@@ -244,7 +247,7 @@ func TestStompRefusals(t *testing.T) {
 		"no token":            {"CONNECT\naccept-version:1.2\n\n", codeUnauthorized, closeUnauthorised},
 		"bad token":           {"CONNECT\naccept-version:1.2\nAuthorization:Bearer x\n\n", codeUnauthorized, closeUnauthorised},
 		"token over":          {"CONNECT\naccept-version:1.2\nAuthorization:Bearer " + w.token("ann", -time.Hour) + "\n\n", codeTokenExpired, closeUnauthorised},
-		"old version":         {"CONNECT\naccept-version:1.0\n\n", codeBadFrame, closeBadFrames},
+		"old version":         {"CONNECT\naccept-version:0.9\n\n", codeBadFrame, closeBadFrames},
 		"bad heart-beat":      {"CONNECT\naccept-version:1.2\nheart-beat:x\n\n", codeBadFrame, closeBadFrames},
 		"subscribe first":     {"SUBSCRIBE\nid:1\ndestination:/topic/stats/show/" + show + "\n\n", codeUnauthorized, closeUnauthorised},
 		"connect twice":       {connect + "CONNECT\naccept-version:1.2\n\n", codeBadFrame, closeBadFrames},
@@ -266,7 +269,7 @@ func TestStompRefusals(t *testing.T) {
 		"transaction":         {connect + "BEGIN\ntransaction:1\n\n", codeBadFrame, closeBadFrames},
 		"undefined escape":    {connect + "SUBSCRIBE\nid:\\t\ndestination:/topic/stats/show/" + show + "\n\n", codeBadFrame, closeBadFrames},
 		"endless receipt":     {connect + "SEND\nreceipt:" + strings.Repeat("r", 65) + "\n\n", codeBadFrame, closeBadFrames},
-		"content length":      {connect + "SEND\ndestination:/app/addQueue\ncontent-length:9\n\n{}", codeBadFrame, closeBadFrames},
+		"content length":      {connect + "SEND\ndestination:/app/addQueue\ncontent-length:1\n\n{}", codeBadFrame, closeBadFrames},
 		"somebody else twice": {connect + "STOMP\naccept-version:1.2\nAuthorization:Bearer " + w.token("bob", time.Hour) + "\n\n", codeBadFrame, closeBadFrames},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -399,7 +402,7 @@ func TestStompBeats(t *testing.T) {
 	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) { c.stompBeat = 30 * time.Millisecond })
 	page := w.dialStomp(w.authorization("ann"))
 	page.send("CONNECT\naccept-version:1.2\nheart-beat:0,20\n\n")
-	require.Equal(t, "30,0", page.await("CONNECTED").get("heart-beat"))
+	require.Equal(t, "30,10000", page.await("CONNECTED").get("heart-beat"))
 	quiet := w.connectStomp("bob")
 	testenv.Eventually(t, socketWait, "three heart-beats", func() bool {
 		page.mu.Lock()
@@ -409,6 +412,110 @@ func TestStompBeats(t *testing.T) {
 	quiet.mu.Lock()
 	defer quiet.mu.Unlock()
 	require.Zero(t, quiet.beats)
+}
+
+// TestStompClientPromisesToBeHeard: a client that offers heart-beats is asked for them,
+// and one that then says nothing for very long is closed, and comes back. R55: one that
+// is only late, as a hidden tab is, is not.
+func TestStompClientPromisesToBeHeard(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, func(c *hubConfig, _ *hubDeps) {
+		c.stompAsks, c.stompPatience = 20*time.Millisecond, 400*time.Millisecond
+	})
+	connect := "CONNECT\naccept-version:1.2\nheart-beat:10,0\n\n"
+	dumb, late := w.dialStomp(w.authorization("ann")), w.dialStomp(w.authorization("bob"))
+	none := w.connectStomp("eve") // who offers none is asked for none
+	dumb.send(connect)
+	late.send(connect)
+	require.Equal(t, "5000,20", dumb.await("CONNECTED").get("heart-beat"))
+	late.await("CONNECTED")
+	beat := time.NewTicker(100 * time.Millisecond)
+	defer beat.Stop()
+	for beating, gone := 0, false; beating < 10; beating++ {
+		<-beat.C
+		require.NoError(t, late.conn.WriteMessage(websocket.TextMessage, []byte("\n")))
+		dumb.mu.Lock()
+		gone = gone || dumb.err != nil
+		dumb.mu.Unlock()
+		require.False(t, gone && beating < 2, "some patience")
+	}
+	code, _ := dumb.ended()
+	require.Equal(t, closeSlow, code)
+	late.settle()
+	none.settle()
+}
+
+// TestStompOfOldPages: 1.0 knew no escapes, no versions, no heart-beats, and
+// subscriptions without an id.
+func TestStompOfOldPages(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	w.fill()
+	dialer := websocket.Dialer{Subprotocols: []string{protoStomp0}}
+	conn, _, err := dialer.DialContext(t.Context(), w.url(""), nil)
+	require.NoError(t, err)
+	require.Equal(t, protoStomp0, conn.Subprotocol())
+	page := &stompPage{t: t, conn: conn, literal: true}
+	w.reading(conn, page.read)
+	page.send("CONNECT\nheart-beat:10,10\nAuthorization:Bearer " + w.token(`a\nn`, time.Hour) + "\n\n")
+	connected := page.await("CONNECTED")
+	require.Equal(t, "1.0", connected.get("version"))
+	require.Empty(t, connected.get("heart-beat"))
+	queue := "/topic/queue/" + string(w.show.ID) + `/a\nn`
+	page.send("SUBSCRIBE\ndestination:" + queue + "\n\n")
+	page.send("SEND\ndestination:/app/addQueue\nreceipt:a\\b:c\n\n{\"showId\":\"" + string(w.show.ID) + "\"}")
+	place := page.await("MESSAGE")
+	require.Equal(t, queue, place.get("destination"))
+	require.Empty(t, place.get("subscription"))
+	require.Equal(t, "ADMISSION", place.told.Event)
+	page.await("RECEIPT", func(f stompTold) bool { return f.get("receipt-id") == `a\b:c` })
+	page.send("UNSUBSCRIBE\ndestination:" + queue + "\nreceipt:off\n\n")
+	page.await("RECEIPT", func(f stompTold) bool { return f.get("receipt-id") == "off" })
+	page.send("UNSUBSCRIBE\ndestination:" + queue + "\n\n")
+	code, _ := page.ended()
+	require.Equal(t, closeBadFrames, code)
+}
+
+// TestStompFramesInPieces: a frame may come in several messages and a message may have
+// several frames; a frame that never ends is refused.
+func TestStompFramesInPieces(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	page := w.dialStomp(nil)
+	all := "CONNECT\naccept-version:1.2\nAuthorization:Bearer " + w.token("ann", time.Hour) + "\n\n\x00\n" +
+		"SUBSCRIBE\nid:s\ndestination:/topic/stats/show/" + string(w.show.ID) + "\nreceipt:1\n\n\x00" +
+		"SEND\ndestination:/app/addQueue\nreceipt:2\ncontent-length:" + fmt.Sprint(len(w.show.ID)+15) + "\n\n{\"showId\": \"" + string(w.show.ID) + "\" }\x00\n"
+	for piece := range slices.Chunk([]byte(all), 7) {
+		require.NoError(t, page.conn.WriteMessage(websocket.TextMessage, piece))
+	}
+	for _, receipt := range []string{"1", "2"} {
+		page.await("RECEIPT", func(f stompTold) bool { return f.get("receipt-id") == receipt })
+	}
+	page.settle()
+	for range 1 + maxStompFrame/4000 {
+		require.NoError(t, page.conn.WriteMessage(websocket.TextMessage, []byte("SEND\na:"+strings.Repeat("x", 4000))))
+	}
+	code, _ := page.ended()
+	require.Equal(t, closeBadFrames, code)
+}
+
+// TestStompHasAnAddressOfItsOwn: at /stomp a client that names no subprotocol, or one
+// that is not STOMP, is spoken to in STOMP.
+func TestStompHasAnAddressOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	address := strings.Replace(w.url(""), socketRoute, stompRoute, 1)
+	for chosen, asked := range map[string][]string{"": nil, protoStomp1: {subprotocol, protoStomp1}} {
+		dialer := websocket.Dialer{Subprotocols: asked}
+		conn, _, err := dialer.DialContext(t.Context(), address, nil)
+		require.NoError(t, err)
+		require.Equal(t, chosen, conn.Subprotocol())
+		page := &stompPage{t: t, conn: conn}
+		w.reading(conn, page.read)
+		page.send("CONNECT\naccept-version:1.2\nAuthorization:Bearer " + w.token("ann", time.Hour) + "\n\n")
+		page.await("CONNECTED")
+		page.settle()
+	}
 }
 
 // TestStompEndsLikeEverySocket: a drain and the end of a token reach STOMP too, also
@@ -457,7 +564,7 @@ func TestStompFramesAreRead(t *testing.T) {
 		"SEND\ncontent-length:99\n\n\x00":      nil,
 		"SEND\n" + strings.Repeat("a:b\n", maxStompHeaders+1) + "\n\x00": nil,
 	} {
-		f, rest, err := parseStomp([]byte(text))
+		f, rest, err := parseStomp([]byte(text), false)
 		require.Equal(t, want != nil, err == nil, "%q: %v", text, err)
 		if want != nil {
 			require.Equal(t, *want, f, "%q", text)
@@ -472,7 +579,7 @@ func FuzzStomp(f *testing.F) {
 	f.Add([]byte("SEND\na:b\n\nbody\x00"), "na:me", "va\\l\r\n")
 	f.Fuzz(func(t *testing.T, message []byte, name, value string) {
 		for rest := message; len(rest) > 0; {
-			_, next, err := parseStomp(rest)
+			_, next, err := parseStomp(rest, false)
 			if err != nil {
 				break
 			}
@@ -482,8 +589,8 @@ func FuzzStomp(f *testing.F) {
 		if name == "" || name == "content-length" || name == "content-type" {
 			return
 		}
-		written := stompFrame{command: "MESSAGE", headers: []stompHeader{{name, value}}, body: message}.encode()
-		read, rest, err := parseStomp(written)
+		written := stompFrame{command: "MESSAGE", headers: []stompHeader{{name, value}}, body: message}.encode(false)
+		read, rest, err := parseStomp(written, false)
 		if err != nil { // not text, or with a NUL where none may be
 			return
 		}

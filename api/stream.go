@@ -158,6 +158,8 @@ func (*streamCodec) ready() bool { return true }
 
 func (s *streamCodec) heartbeat() time.Duration { return s.beat }
 
+func (*streamCodec) silent(*Hub, time.Time) bool { return false }
+
 func (*streamCodec) received(*Hub, *connection, []byte, bool) {}
 
 // greet leaves the place queued: it is the first event.
