@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
-import { Client } from '@stomp/stompjs';
+import { Client, Versions } from '@stomp/stompjs';
 import { WebSocket } from 'ws'; // not every node has one of its own
 
 const root = new URL('../../..', import.meta.url).pathname;
@@ -156,6 +156,55 @@ test('a refusal can be heard without the end of the connection', { timeout: 30_0
   client.hear('/user/queue/errors');
   client.publish({ destination: '/app/addQueue', body: JSON.stringify({ showId: show }) });
   assert.equal((await client.until((f) => f.event === 'ERROR')).code, 'NOT_OPEN');
+  assert.ok(client.connected);
+  await client.deactivate();
+});
+
+test('an old page walks in STOMP 1.0', { timeout: 30_000 }, async () => {
+  const show = await newShow();
+  const client = await connect(await tokenOf('old'), {
+    stompVersions: new Versions(['1.0']), webSocketFactory: () => new WebSocket(`${base.replace('http', 'ws')}/ws`, ['v10.stomp']),
+  });
+  assert.equal(client.connectedVersion, '1.0');
+  const queue = `/topic/queue/${show}/old`;
+  client.hear(queue);
+  client.publish({ destination: '/app/addQueue', body: JSON.stringify({ movieId: show }) });
+  assert.equal((await client.until((f) => f.event === 'ADMISSION')).destination, queue);
+  await client.deactivate();
+});
+
+test('frames come in pieces where the client cuts them, at the address of STOMP', { timeout: 30_000 }, async () => {
+  const show = await newShow();
+  const client = await connect(await tokenOf('pieces'), {
+    splitLargeFrames: true, maxWebSocketChunkSize: 128,
+    webSocketFactory: () => new WebSocket(`${base.replace('http', 'ws')}/stomp`),
+  });
+  const done = new Promise((resolve) => { client.watchForReceipt('joined', resolve); });
+  client.publish({ destination: '/app/addQueue', body: JSON.stringify({ showId: show, why: 'a body longer than one piece '.repeat(9) }), headers: { receipt: 'joined' } });
+  await done;
+  await client.deactivate();
+});
+
+test('heart-beats go both ways', { timeout: 30_000 }, async () => {
+  const said = [];
+  const sent = [];
+  let beat;
+  const came = new Promise((resolve) => { beat = resolve; });
+  const client = await connect(await tokenOf('beating'), {
+    heartbeatIncoming: 1000, heartbeatOutgoing: 1000, debug: (line) => said.push(line),
+    webSocketFactory: () => {
+      const socket = new WebSocket(`${base.replace('http', 'ws')}/ws`, ['v12.stomp']);
+      const send = socket.send.bind(socket);
+      socket.send = (data, ...more) => { sent.push(String(data)); send(data, ...more); };
+      socket.on('message', (data) => { if (String(data) === '\n') beat(); });
+      return socket;
+    },
+  });
+  await came;
+  assert.ok(said.some((line) => line.includes('every 10000ms')), 'it is asked for a beat every 10 s');
+  const start = Date.now();
+  while (!sent.includes('\n') && Date.now() - start < 15_000) await new Promise((resolve) => { setTimeout(resolve, 100); });
+  assert.ok(sent.includes('\n'));
   assert.ok(client.connected);
   await client.deactivate();
 });
