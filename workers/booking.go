@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,25 +134,9 @@ func (b *booking) settleAll(ctx context.Context, endings []ending) []error {
 	if len(endings) == 0 {
 		return nil
 	}
-	b.order.Lock()
-	defer b.order.Unlock()
-	plain := make([]lua.Ending, len(endings))
-	for i, e := range endings {
-		plain[i] = e.Ending
-	}
-	settled, errs := b.steps.SettleBookings(ctx, plain)
-	var facts []events.Notification
-	for i, e := range endings {
-		if errs[i] == nil {
-			facts = append(facts, bookingFacts(e.Booking, settled[i])...)
-		}
-	}
-	told := publish(ctx, b.notify, newestStats(facts))
+	settled, errs := b.settleInOrder(ctx, endings)
 	asked := map[domain.ShowID]error{}
 	for i, e := range endings {
-		if errs[i] == nil {
-			errs[i] = told
-		}
 		if errs[i] == nil && (settled[i].FreedSlot || settled[i].SoldOutChanged || e.again) {
 			errs[i] = b.admit(ctx, e.Booking.ShowID, asked)
 		}
@@ -160,6 +145,29 @@ func (b *booking) settleAll(ctx context.Context, endings []ending) []error {
 		}
 	}
 	return errs
+}
+
+// settleInOrder settles bookings and tells of them, one group after the other.
+func (b *booking) settleInOrder(ctx context.Context, endings []ending) ([]lua.Settlement, []error) {
+	plain := make([]lua.Ending, len(endings))
+	for i, e := range endings {
+		plain[i] = e.Ending
+	}
+	b.order.Lock()
+	defer b.order.Unlock()
+	settled, errs := b.steps.SettleBookings(ctx, plain)
+	var facts []events.Notification
+	for i, e := range endings {
+		if errs[i] == nil {
+			facts = append(facts, bookingFacts(e.Booking, settled[i])...)
+		}
+	}
+	if err := publish(ctx, b.notify, newestStats(facts)); err != nil {
+		for i := range errs {
+			errs[i] = cmp.Or(errs[i], err)
+		}
+	}
+	return settled, errs
 }
 
 // admit asks for an admission step of a show, once for all of its freed slots.
