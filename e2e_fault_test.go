@@ -301,6 +301,7 @@ func TestE2EFaultRedisForgetsACancellation(t *testing.T) {
 	buyer := d.as(t, 0, "buyer")
 	booking, err := buyOne(t, buyer, show, 0)
 	require.NoError(t, err)
+	d.requireVerified(t, show) // what SQL has decided is in Redis a moment later, by the worker
 	d.workers[0].kill()
 	asked, err := buyer.CancelBooking(ctx, booking.BookingID)
 	require.NoError(t, err)
