@@ -27,6 +27,7 @@ type Place struct {
 	ServerTime  time.Time        `json:"serverTime"`
 	Odds        *domain.Odds     `json:"odds"` // whether seats will be left; nil unless waiting for some
 	Draw        *DrawProof       `json:"draw"` // what the draw gave, once it has closed
+	Lane        string           `json:"lane"` // while waiting in one: Rank and Waiting are of it
 }
 
 // DrawProof is what the draw gave to a person; it follows from seed and request id.
@@ -68,6 +69,14 @@ func final(status domain.Status) bool {
 // created tells which. It is safe to repeat.
 func (c *Client) Join(ctx context.Context, show domain.ShowID) (p Place, created bool, err error) {
 	status, err := c.do(ctx, call{method: http.MethodPost, path: path("shows", string(show), "admission"), answer: &p})
+	return p, status == http.StatusCreated, err
+}
+
+// JoinWithCode is Join into the lane that a code is for. A code that does not count fails
+// with the code INVALID_CODE, and nothing is joined.
+func (c *Client) JoinWithCode(ctx context.Context, show domain.ShowID, code string) (p Place, created bool, err error) {
+	body := map[string]string{"code": code}
+	status, err := c.do(ctx, call{method: http.MethodPost, path: path("shows", string(show), "admission"), body: body, answer: &p})
 	return p, status == http.StatusCreated, err
 }
 

@@ -51,6 +51,24 @@ func (c *Client) Preview(ctx context.Context, show domain.ShowID, change QueueCh
 	return p, err
 }
 
+// CodeOrder says which join codes an operator wants.
+type CodeOrder struct {
+	Lane   string          `json:"lane"`
+	Count  int             `json:"count,omitempty"` // 0: one
+	Person domain.PersonID `json:"person,omitempty"`
+	Uses   int             `json:"uses,omitempty"` // by how many people each; 0: by any number
+	Until  *time.Time      `json:"until,omitempty"`
+}
+
+// MintCodes makes codes with which people join a lane of a show.
+func (c *Client) MintCodes(ctx context.Context, show domain.ShowID, order CodeOrder) ([]string, error) {
+	var answer struct {
+		Codes []string `json:"codes"`
+	}
+	err := c.operate(ctx, show, "codes", order, &answer)
+	return answer.Codes, err
+}
+
 func (c *Client) operate(ctx context.Context, show domain.ShowID, action string, body, answer any) error {
 	_, err := c.do(ctx, call{method: http.MethodPost, path: path("operator", "shows", string(show), action), body: body, answer: answer})
 	return err

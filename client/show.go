@@ -79,6 +79,10 @@ type QueueChange struct {
 
 	LateJoinSeconds  *int `json:"lateJoinSeconds,omitempty"`
 	OverAdmitPercent *int `json:"overAdmitPercent,omitempty"`
+
+	// Lanes are all of them, beginning with those that are there; nil leaves them as they are.
+	Lanes          []domain.Lane `json:"lanes,omitempty"`
+	OrdinaryWeight *int          `json:"ordinaryWeight,omitempty"`
 }
 
 // Shows lists the shows, newest first.
