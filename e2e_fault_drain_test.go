@@ -28,6 +28,9 @@ const (
 	reclaimAfter = time.Second
 	sweptWithin  = 5*time.Second + 5*time.Second/4
 	doneWithin   = time.Second
+	// settledWithin is how soon Redis has what SQL decided, although the worker died in
+	// between, where commands are taken over after 3 s.
+	settledWithin = 3*time.Second + sweptWithin + doneWithin
 )
 
 // deploySlowly starts workers whose way to SQL is so long that there is always a handler
