@@ -28,7 +28,7 @@ func waitingKey(show domain.ShowID) string { return "sessions:{" + string(show) 
 // paused is a show that people may queue for and nobody enters.
 func paused(show *domain.Show) { show.Paused = true }
 
-// queue lets n people join, numbered from first.
+// queue lets n people join, numbered from first, in turn to each line of the show.
 func (s *stage) queue(b *testing.B, show domain.Show, first, n int) {
 	b.Helper()
 	const callers = 400 // their joins travel together
@@ -37,7 +37,8 @@ func (s *stage) queue(b *testing.B, show domain.Show, first, n int) {
 	for caller := range callers {
 		all.Go(func() {
 			for i := first + caller; i < first+n; i += callers {
-				if _, _, err := s.steps.Join(b.Context(), lua.JoinRequest{ShowID: show.ID, RequestID: requestID(i)}); err != nil {
+				join := lua.JoinRequest{ShowID: show.ID, RequestID: requestID(i), Lane: i % (1 + len(show.Queue.Lanes))}
+				if _, _, err := s.steps.Join(b.Context(), join); err != nil {
 					failed <- err
 					return
 				}
@@ -267,11 +268,16 @@ func BenchmarkAdmit(b *testing.B) {
 		Name: "queue-3-admit", Title: "Admitting 5,000 of 45,000",
 		About: "The time is what Redis tells of its scripts. Foyer admits in steps, between which others are served, and writes turns, presence and rate along; " +
 			"the loop of the source texts is one script that moves members between two sets.",
-		Servers:  s.servers,
-		Metrics:  []Metric{{"longest", "longest script, ms"}, {"total", "all scripts, ms"}},
-		Variants: []Variant{{"Foyer", s.admitFive}, {"loop of the source texts", s.admitLoop}},
+		Servers: s.servers,
+		Metrics: []Metric{{"longest", "longest script, ms"}, {"total", "all scripts, ms"}},
+		Variants: []Variant{
+			{"Foyer", func(b *testing.B) Sample { return s.admitFive(b, 0) }},
+			{"Foyer, 4 lanes", func(b *testing.B) Sample { return s.admitFive(b, 4) }},
+			{"loop of the source texts", s.admitLoop},
+		},
 		Goals: []Goal{
 			{Text: "holds Redis for at most 2 ms at a time", Metric: "longest", Variant: "Foyer", AtMost: 2},
+			{Text: "and where four lanes share the turns", Metric: "longest", Variant: "Foyer, 4 lanes", AtMost: 2},
 			{Text: "at most 6 ms in all", Metric: "total", Variant: "Foyer", AtMost: 6},
 			{Text: "less than the loop of the source texts", Metric: "total", Variant: "Foyer", Against: "loop of the source texts", AtMost: 1},
 		},
@@ -283,9 +289,15 @@ const (
 	admittedOf = 45_000
 )
 
-func (s *stage) admitFive(b *testing.B) Sample {
+// admitFive admits to a show with so many lanes beside the ordinary line.
+func (s *stage) admitFive(b *testing.B, lanes int) Sample {
 	require.NoError(b, s.rdb.FlushDB(b.Context()).Err())
-	show := s.newShow(b, func(show *domain.Show) { show.Paused, show.Queue.MaxActive = true, admitting })
+	show := s.newShow(b, func(show *domain.Show) {
+		show.Paused, show.Queue.MaxActive = true, admitting
+		for i := range lanes {
+			show.Queue.Lanes = append(show.Queue.Lanes, domain.Lane{Name: fmt.Sprint("lane-", i), Weight: 1 + i})
+		}
+	})
 	s.queue(b, show, 0, admittedOf)
 	show.Paused, show.Revision = false, show.Revision+1
 	require.NoError(b, s.steps.Configure(b.Context(), show))

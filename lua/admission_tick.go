@@ -10,7 +10,7 @@ import (
 
 // Bounds of one admit step; More asks for another.
 const (
-	maxAdmissions = 500 // let in
+	maxAdmissions = 625 // let in
 	maxEndings    = 200 // sessions ended, and silent waiters dropped, each
 	maxKnots      = 400 // sampled by one call; the sample of a million is some thousand
 )
@@ -22,7 +22,7 @@ type AdmitOptions struct {
 	// once, while one that comes a little early is not lost. 0: a slot was freed, or
 	// limits have changed; run now.
 	Tick time.Duration
-	// Batch is how many to let in at most; 0 means 500, which is the most.
+	// Batch is how many to let in at most; 0 means 625, which is the most.
 	Batch int
 	// ByOperator lets people in while the show is paused too. It passes no limit.
 	ByOperator bool

@@ -12,7 +12,7 @@ import (
 )
 
 // maxAdmitRounds bounds the calls that one command makes to the admit step, at
-// up to 500 people a call. What is left is done by the next tick.
+// up to 625 people a call. What is left is done by the next tick.
 const maxAdmitRounds = 400
 
 // admission lets people in. Running it twice is harmless: the step in Redis

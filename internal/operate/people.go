@@ -25,7 +25,7 @@ type Admission struct {
 
 // Bounds of one admission by hand: people in a step, and steps.
 const (
-	admitBatch    = 500 // as many as a step lets in
+	admitBatch    = 625 // as many as a step lets in
 	maxAdmitSteps = 100
 )
 
