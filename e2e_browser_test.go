@@ -134,3 +134,48 @@ func TestE2EBrowserWalksTheWholeWay(t *testing.T) {
 	cyd.click("#leave")
 	dev.terminate(t)
 }
+
+// A show with a lane, by its pages: an operator adds the lane and has a code made, and
+// somebody joins with it. A wrong code is said to be wrong, at once, and joins nobody.
+func TestE2EBrowserJoinsALaneWithACode(t *testing.T) {
+	dev := start(t, []string{"FOYER_REDIS_URL=", "FOYER_DATABASE_URL=", "FOYER_HTTP_ADDR=127.0.0.1:0"}, "foyer: listening on ", "dev")
+	anybody, err := client.New(dev.url())
+	require.NoError(t, err)
+	token, err := anybody.DevToken(t.Context(), "operator", "Op", "operator")
+	require.NoError(t, err)
+	queue := domain.DefaultQueue()
+	queue.MaxActive = 1
+	show, err := anybody.As(token).CreateShow(t.Context(), client.NewShow{ID: testenv.ShowID(t), Title: "With a lane", Queue: &queue})
+	require.NoError(t, err)
+	named := "?show=" + url.QueryEscape(string(show.ID))
+
+	chromium := browser(t)
+	operator := visit(t, chromium, dev.url()+"/operator.html"+named+"#token="+token)
+	operator.sees("#limits-form")
+	do(operator, "see the limits", chromedp.Poll[bool](`document.querySelector("#limits-form [name=maxActive]").value === "1"`))
+	do(operator, "name a lane", chromedp.SendKeys(chromedp.CSS(`#limits-form [name="lanes"]`), "fans 3"))
+	operator.click("#limits-save")
+	operator.sees("#codes-form")
+	operator.click("#mint")
+	operator.sees("#codes")
+	code := do(operator, "read the code", chromedp.Evaluate[string](`document.querySelector("#codes").value`))
+
+	page := dev.url() + "/show.html" + named
+	ada, bob := visit(t, chromium, page), visit(t, chromium, page)
+	ada.signIn("Ada")
+	ada.click("#join")
+	ada.sees(`#status[data-status="ADMITTED"]`)
+	bob.signIn("Bob")
+	bob.sees("#code")
+	do(bob, "type a wrong code", chromedp.SendKeys(chromedp.CSS("#code"), "SUMMER"))
+	bob.click("#join")
+	do(bob, "hear that it is wrong", chromedp.Poll[bool](`document.querySelector("#notice-text").textContent.includes("no join code")`))
+	bob.sees(`#status[data-status="NONE"]`)
+	do(bob, "type the code", chromedp.SetValue(chromedp.CSS("#code"), code))
+	bob.click("#join")
+	bob.sees(`#status[data-status="WAITING"]`)
+	require.Contains(t, bob.text("#lane"), "fans")
+	require.Equal(t, "1", bob.text("#rank"))
+	do(operator, "see who waits in the lane", chromedp.Poll[bool](`document.querySelector("[data-lane='Waiting: fans']")?.textContent === "1"`))
+	dev.terminate(t)
+}
