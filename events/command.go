@@ -48,9 +48,19 @@ type MarkRead struct{ domain.ReadMark }
 // Delivery says which command a handler is running, and which of its deliveries.
 type Delivery struct {
 	CommandID domain.CommandID
-	EntryID   string    // of the stream entry: milliseconds by Redis, and a number
-	Attempt   int       // 1 for the first delivery; a crash counts
-	At        time.Time // when the command was made, by its maker's clock; zero when unknown
+	EntryID   string // of the stream entry: milliseconds by Redis, and a number
+	Attempt   int    // 1 for the first delivery; a crash counts
+
+	made string
+}
+
+// At is when the command was made, by its maker's clock; zero when that is unknown.
+func (d Delivery) At() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, d.made)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // Handlers do what commands ask. Each must be safe to run again, and beside

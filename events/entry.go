@@ -129,7 +129,7 @@ func (e *entry) commandID() domain.CommandID { return commandID(e.id, e.fields) 
 
 // delivery is what a handler is told of the attempt that is about to begin.
 func (e *entry) delivery() Delivery {
-	return Delivery{CommandID: e.commandID(), EntryID: e.id, Attempt: e.attempt, At: madeAt(e.fields)}
+	return Delivery{CommandID: e.commandID(), EntryID: e.id, Attempt: e.attempt, made: e.fields.Get(fieldAt)}
 }
 
 // ledger is what one consumer owns right now. An entry in it is never started a

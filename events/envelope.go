@@ -3,7 +3,6 @@ package events
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -115,17 +114,4 @@ func decode[C interface{ check() error }](payload []byte) (C, error) {
 		return command, fmt.Errorf("decode payload: %w", err)
 	}
 	return command, command.check()
-}
-
-// madeAt is when a command was made, or zero when the entry does not say.
-func madeAt(f fields) time.Time {
-	text := f.Get(fieldAt)
-	if text == "" {
-		return time.Time{}
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
 }

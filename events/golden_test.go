@@ -80,10 +80,11 @@ func readEntry(t *testing.T, name string) fields {
 
 func readBack[C interface{ check() error }](t *testing.T, name string, want C) {
 	t.Helper()
-	entry := readEntry(t, name)
-	require.Equal(t, domain.CommandID("command-1"), commandID("1-1", entry))
-	require.Equal(t, time.Date(2026, 5, 1, 18, 30, 0, 0, time.UTC), madeAt(entry))
-	got, err := decode[C]([]byte(entry.Get(fieldPayload)))
+	stored := readEntry(t, name)
+	delivery := (&entry{id: "1-1", fields: stored}).delivery()
+	require.Equal(t, domain.CommandID("command-1"), delivery.CommandID)
+	require.Equal(t, time.Date(2026, 5, 1, 18, 30, 0, 0, time.UTC), delivery.At())
+	got, err := decode[C]([]byte(stored.Get(fieldPayload)))
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }

@@ -87,9 +87,12 @@ func (c streamMetrics) delivered(entries int) {
 func (c streamMetrics) acknowledged(batch []*entry) {
 	c.acked.Add(float64(len(batch)))
 	c.ackBatch.Observe(float64(len(batch)))
-	now := time.Now()
+	now := time.Now().UnixMilli()
 	for _, e := range batch {
-		c.endToEnd.Observe(max(now.Sub(takenAt(e.id)), 0).Seconds()) // clocks may differ a little
+		taken, err := parseEntryID(e.id)
+		if err == nil {
+			c.endToEnd.Observe(max(float64(now-int64(taken.ms)), 0) / 1000) // clocks may differ a little
+		}
 	}
 }
 

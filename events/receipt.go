@@ -21,7 +21,6 @@ type receipt struct {
 	msg      message.Message
 	within   context.Context //nolint:containedctx // a context is made in another
 	sent     time.Time       // when it was given to the router
-	deadline time.Time
 	delivery Delivery
 	run      func(context.Context) error // the handler, with its command
 
@@ -34,7 +33,7 @@ type receipt struct {
 // newReceipt makes the message of an entry's next attempt. The message has no
 // metadata: the fields of its entry are there already.
 func (s *subscription) newReceipt(ctx context.Context, e *entry, now time.Time) *receipt {
-	r := &receipt{sub: s, entry: e, within: ctx, sent: now, deadline: now.Add(s.limits.Timeout), delivery: e.delivery()}
+	r := &receipt{sub: s, entry: e, within: ctx, sent: now, delivery: e.delivery()}
 	r.msg.UUID = string(r.delivery.CommandID)
 	if payload, ok := e.fields.find(fieldPayload); ok {
 		r.msg.Payload = message.Payload(payload)
@@ -68,7 +67,7 @@ func (r *receipt) Value(key any) any {
 }
 
 // Deadline implements context.Context, for clients that bound their waiting by it.
-func (r *receipt) Deadline() (time.Time, bool) { return r.deadline, true }
+func (r *receipt) Deadline() (time.Time, bool) { return r.sent.Add(r.sub.limits.Timeout), true }
 
 // Done implements context.Context.
 func (r *receipt) Done() <-chan struct{} {

@@ -16,7 +16,7 @@ type colour struct{}
 func TestReceiptIsAContext(t *testing.T) {
 	t.Parallel()
 	outer, stop := context.WithCancel(context.WithValue(t.Context(), colour{}, "red"))
-	r := &receipt{within: outer, deadline: time.Now().Add(time.Hour)}
+	r := &receipt{within: outer, sent: time.Now(), sub: &subscription{limits: Limits{Timeout: time.Hour}}}
 	stop()
 	require.NoError(t, r.Err())
 	require.NoError(t, context.Cause(r))
@@ -27,7 +27,7 @@ func TestReceiptIsAContext(t *testing.T) {
 	within, cancelWithin := context.WithTimeout(r, 2*time.Hour)
 	defer cancelWithin()
 	deadline, _ := within.Deadline()
-	require.Equal(t, r.deadline, deadline)
+	require.Equal(t, r.sent.Add(time.Hour), deadline)
 	require.NoError(t, inner.Err())
 	first := errors.New("first")
 	r.end(first)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -109,21 +108,37 @@ type span struct{ from, to int }
 // head reads the beginning of a value: its kind, and its length where it has one,
 // which is negative for a value that is not there.
 func (r *reply) head() (kind byte, length int, err error) {
-	length = bytes.IndexByte(r.answer[r.at:], '\n')
-	if length < 2 {
+	end := bytes.IndexByte(r.answer[r.at:], '\n')
+	if end < 2 {
 		return 0, 0, errReply
 	}
-	line := r.answer[r.at : r.at+length-1]
-	r.at, length = r.at+length+1, 0
+	line := r.answer[r.at : r.at+end-1]
+	r.at += end + 1
 	switch kind = line[0]; kind {
 	case '*', '%', '$':
-		if length, err = strconv.Atoi(string(line[1:])); err != nil {
-			return kind, 0, errReply
-		}
+		length, err = number(line[1:])
 	case '_':
 		length = -1
 	}
-	return kind, length, nil
+	return kind, length, err
+}
+
+// number reads a length. It is apart from strconv because there are more of these
+// than of anything else in an answer.
+func number(digits []byte) (n int, err error) {
+	if string(digits) == "-1" {
+		return -1, nil
+	}
+	if len(digits) == 0 || len(digits) > 9 { // Redis keeps no text longer than 512 MB
+		return 0, errReply
+	}
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, errReply
+		}
+		n = 10*n + int(d-'0')
+	}
+	return n, nil
 }
 
 // list reads the beginning of a list and returns its length.

@@ -34,7 +34,7 @@ func TestAnswersOfReadsAreParsed(t *testing.T) {
 		_, err := parseEntries([]byte(refusal))
 		require.ErrorIs(t, err, errRefused)
 	}
-	for _, other := range []string{"+OK\r\n", ":1\r\n", "$1\r\ns\r\n", "*1\r\n*2\r\n:1\r\n" + entries, "*x\r\n", "*1\r\n*1\r\n$1\r\ns\r\n" + strings.Repeat(entries, 2)[:4]} {
+	for _, other := range []string{"+OK\r\n", ":1\r\n", "$1\r\ns\r\n", "*1\r\n*2\r\n:1\r\n" + entries, "*x\r\n", "*\r\n", "*-2\r\n", "*1234567890\r\n", "%1\r\n$2\r\ns\r\n" + entries, "*1\r\n*1\r\n$1\r\ns\r\n" + strings.Repeat(entries, 2)[:4]} {
 		_, err := parseEntries([]byte(other))
 		require.ErrorIs(t, err, errReply, other)
 	}

@@ -53,7 +53,7 @@ func (c *Consumer) prepare(g group) func(*receipt) {
 }
 
 func (h Handlers) route(g group, r *receipt) (run func(context.Context) error, err error) {
-	f, d := r.entry.fields, r.delivery
+	f := r.entry.fields
 	kind, version := f.Get(fieldType), f.Get(fieldVersion)
 	if g.name == GroupChat && kind == "" {
 		kind, version = typeMarkRead, wireVersion // a read event as others write it: flat, and nothing more
@@ -76,7 +76,8 @@ func (h Handlers) route(g group, r *receipt) (run func(context.Context) error, e
 		if err != nil {
 			return nil, refusedError{DeadUndecodable, err}
 		}
-		return func(ctx context.Context) error { return h.MarkRead(ctx, d, mark) }, nil
+		handler := h.MarkRead
+		return func(ctx context.Context) error { return handler(ctx, r.delivery, mark) }, nil
 	}
 	return nil, refusedError{DeadUnknown, fmt.Errorf("command type %q is not known on this stream", kind)}
 }
@@ -86,8 +87,7 @@ func running[C interface{ check() error }](r *receipt, handler func(context.Cont
 	if err != nil {
 		return nil, refusedError{DeadUndecodable, err}
 	}
-	d := r.delivery
-	return func(ctx context.Context) error { return handler(ctx, d, command) }, nil
+	return func(ctx context.Context) error { return handler(ctx, r.delivery, command) }, nil
 }
 
 // dying calls BookingDead or CancelDead for the commands of bookings that are given up.

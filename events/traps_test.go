@@ -348,7 +348,7 @@ func TestTrap11HandlerLearnsEntryAndAttempt(t *testing.T) {
 		require.Equal(t, attempt, d.Attempt)
 		require.Equal(t, ids[0], d.CommandID)
 		require.Equal(t, entries[0].ID, d.EntryID)
-		require.WithinDuration(t, time.Now(), d.At, time.Minute)
+		require.WithinDuration(t, time.Now(), d.At(), time.Minute)
 	}
 	w.settled()
 }
