@@ -84,6 +84,8 @@ var testsMay = map[string][]string{
 	"internal/app": {"internal/testenv"},
 	// what was rebuilt is held against every promise
 	"internal/recovery": {"internal/verify"},
+	// actions are made where they are written down, on a real database
+	"internal/operate": {"store"},
 }
 
 // A library is one outside module, where it may be used, and why only there.
