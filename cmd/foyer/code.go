@@ -11,7 +11,6 @@ import (
 
 	"foyer/domain"
 	"foyer/internal/app"
-	"foyer/internal/operate"
 )
 
 // codeCommand is what an operator does with join codes.
@@ -33,7 +32,7 @@ func (c mintCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Count < 1 || c.Count > domain.MaxCodesAtOnce {
 		return usageError{fmt.Errorf("--count must be between 1 and %d", domain.MaxCodesAtOnce)}
 	}
-	order := operate.CodeOrder{Count: c.Count, Code: domain.JoinCode{Lane: c.Lane, Person: domain.PersonID(c.Person), Uses: c.Uses}}
+	order := app.CodeOrder{Count: c.Count, Code: domain.JoinCode{Lane: c.Lane, Person: domain.PersonID(c.Person), Uses: c.Uses}}
 	if !c.Until.IsZero() {
 		until := c.Until.UTC().Truncate(time.Second)
 		order.Code.Until = &until

@@ -103,9 +103,12 @@ func (t *Tools) WithinLimits(q domain.QueueSettings) error {
 	return nil
 }
 
+// CodeOrder says which join codes an operator wants.
+type CodeOrder = operate.CodeOrder
+
 // MintCodes makes join codes as an operator orders them. It needs the signing key of the
 // api processes, which check them.
-func (t *Tools) MintCodes(ctx context.Context, who domain.PersonID, show domain.ShowID, order operate.CodeOrder) ([]string, error) {
+func (t *Tools) MintCodes(ctx context.Context, who domain.PersonID, show domain.ShowID, order CodeOrder) ([]string, error) {
 	if t.app.config.SigningKey == nil {
 		return nil, errors.New("to make codes, FOYER_SIGNING_KEY is needed")
 	}
