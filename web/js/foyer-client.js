@@ -13,7 +13,7 @@ const POLL_MS = 5000;
  * What Live needs in order to open sockets at a server: its address, tickets, and
  * a new token when the old one is over.
  */
-export function socketOf({ api, session, base = globalThis.location?.origin }) {
+function socketOf({ api, session, base = globalThis.location?.origin }) {
   return {
     url: (ticket) => `${base.replace(/^http/, 'ws')}/ws?ticket=${encodeURIComponent(ticket)}`,
     ticket: async () => (await api.post('/api/socket-tickets')).ticket,
@@ -46,6 +46,8 @@ class Told extends Event {
  *   RANK, an answer, a poll); lost: detail.showId, a place that is not there any more;
  * - admission, rank, stats, soldout, seats, booking, chatmessage, chatread, show,
  *   error, hello, heartbeat: detail is the frame, as asyncapi.yaml describes it;
+ * - frame: detail is any frame, after the event of its own name;
+ * - poll: the places that were asked for were read over HTTP, for want of a socket;
  * - link: detail is connecting, live, polling, offline, stopped or off;
  * - stop: detail {code, reason}; the server asked not to come back.
  */
@@ -58,12 +60,13 @@ export class FoyerClient extends EventTarget {
    * @param base    origin of the server; default: the page's own
    * @param token   returns the person's identity token
    * @param refresh resolves to true when token returns a new one
+   * @param api     of Foyer's own pages, which make requests beside: instead of a token
    * @param env     stands in for what a browser gives, for tests
    */
-  constructor({ base = globalThis.location?.origin, token, refresh = async () => false, fetch = (...a) => globalThis.fetch(...a), env = {} }) {
+  constructor({ base = globalThis.location?.origin, token, refresh = async () => false, api, fetch = (...a) => globalThis.fetch(...a), env = {} }) {
     super();
     const session = { token, refresh };
-    this.#api = new Api({ session, fetch: (path, init) => fetch(base + path, init) });
+    this.#api = api ?? new Api({ session, fetch: (path, init) => fetch(base + path, init) });
     this.#live = new Live({
       ...socketOf({ api: this.#api, session, base }),
       poll: () => this.#poll(),
@@ -79,6 +82,13 @@ export class FoyerClient extends EventTarget {
   /** Closes it. Nobody loses a place by it that comes back within the show's grace. */
   close() { this.#live.stop(); }
 
+  /** Closes it and forgets all places, for somebody else to come. */
+  forget() {
+    this.close();
+    this.places.clear();
+    this.#shows.clear();
+  }
+
   /** Looks at once whether all is well: after the network came back, or the page was shown again. */
   check() { this.#live.check(); }
 
@@ -89,7 +99,21 @@ export class FoyerClient extends EventTarget {
    */
   async join(showId, code) {
     this.#shows.add(showId);
-    return this.#learn(await this.#api.post(at`/api/shows/${showId}/admission`, code ? { code } : undefined, { safe: true }));
+    const place = await this.#api.post(at`/api/shows/${showId}/admission`, code ? { code } : undefined, { safe: true });
+    this.#live.send({ type: 'join', showId }); // so that the socket knows, should the word of it be lost
+    return this.#learn(place);
+  }
+
+  /** Reads one's place at a show; null when there is none. From then on it is among what is polled. */
+  async place(showId) {
+    this.#shows.add(showId);
+    try {
+      return this.#learn(await this.#api.get(at`/api/shows/${showId}/admission`));
+    } catch (err) {
+      if (err.status !== 404) throw err;
+      this.#lose(showId);
+      return null;
+    }
   }
 
   /** Takes the turn. Resolves to the Place, with the pass. */
@@ -118,7 +142,9 @@ export class FoyerClient extends EventTarget {
     if (frame.event === 'HELLO') this.#resync(frame.places ?? []);
     if (frame.event === 'ADMISSION' && frame.place) this.#learn(frame.place);
     if (frame.event === 'RANK') this.#rank(frame);
-    if (frame.event) this.#tell(nameOf(frame), frame);
+    if (!frame.event) return;
+    this.#tell(nameOf(frame), frame);
+    this.#tell('frame', frame);
   }
 
   /** HELLO has all places there are: what is not among them is gone. */
@@ -149,15 +175,8 @@ export class FoyerClient extends EventTarget {
   /** Reads every place; resolves to the soonest time at which one is to be read again. */
   async #poll() {
     let pollAfterMs = Infinity;
-    for (const showId of this.#shows) {
-      try {
-        pollAfterMs = Math.min(pollAfterMs, this.#learn(await this.#api.get(at`/api/shows/${showId}/admission`)).pollAfterMs || Infinity);
-      } catch (err) {
-        if (err.status !== 404) throw err;
-        this.#shows.delete(showId);
-        this.#lose(showId);
-      }
-    }
+    for (const showId of this.#shows) pollAfterMs = Math.min(pollAfterMs, (await this.place(showId))?.pollAfterMs || Infinity);
+    this.#tell('poll', {});
     return { pollAfterMs: Number.isFinite(pollAfterMs) ? pollAfterMs : POLL_MS };
   }
 }

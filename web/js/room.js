@@ -4,8 +4,6 @@
 
 import { at } from './api.js';
 import { book, decided, lookAgainAfter } from './booking.js';
-import { socketOf } from './foyer-client.js';
-import { Live } from './live.js';
 import { SeatMap } from './seatmap.js';
 import { alive, heldSeats, initial, reduce } from './state.js';
 import { HOLD_MARGIN_MS } from './time.js';
@@ -17,6 +15,8 @@ const SEAT_PATIENCE_MS = 400;
 const REJOIN_SPREAD_MS = 2000;
 /** How often the show is read again although nothing was heard: live, and without a socket. */
 const RECHECK_MS = { live: 120_000, other: 30_000 };
+/** After a sign of life that came to nothing, the next one counts from then on. */
+const SIGN_EVERY_MS = 3000;
 
 export class Room {
   state = initial;
@@ -24,26 +24,21 @@ export class Room {
   picked = new Set(); // the seats that the person wants
   bookings = [];
   busy = ''; // the action under way
-  #api; #session; #live; #showId; #onChange; #onFrame; #timers = new Map(); #follows = new Set(); #reading = false; #hidden; #code = '';
+  #api; #session; #client; #showId; #onChange; #timers = new Map(); #follows = new Set(); #reading = false; #hidden; #code = ''; #signAt = -Infinity;
 
-  constructor({ api, session, showId, onChange, onFrame = () => {}, live = (hooks) => new Live(hooks), hidden = isHidden }) {
+  /** @param client a FoyerClient, which is the person's and may have other listeners */
+  constructor({ api, session, showId, client, onChange, hidden = isHidden }) {
     this.#api = api;
     this.#session = session;
     this.#showId = showId;
+    this.#client = client;
     this.#onChange = onChange;
-    this.#onFrame = onFrame;
     this.#hidden = hidden;
-    this.#live = live({
-      ...socketOf({ api, session }),
-      poll: () => this.#poll(),
-      onFrame: (frame) => this.#frame(frame),
-      onLink: (link) => this.#do({ type: 'link', link }),
-      onStop: () => this.#do({ type: 'notice', notice: 'The live connection was ended by the server. Reload the page to go on.' }),
-    });
-  }
-
-  get live() {
-    return this.#live;
+    const on = (name, tell) => client.addEventListener(name, (event) => tell(event.detail));
+    on('frame', (frame) => this.#frame(frame));
+    on('poll', () => this.#polled());
+    on('link', (link) => this.#do({ type: 'link', link }));
+    on('stop', () => this.#do({ type: 'notice', notice: 'The live connection was ended by the server. Reload the page to go on.' }));
   }
 
   // Coming and going
@@ -55,25 +50,24 @@ export class Room {
 
   /** Takes up where the person stands: their place, bookings and holds. */
   async enter() {
-    this.#live.follow(`/topic/stats/show/${this.#showId}`);
-    this.#live.follow(`/topic/soldout/show/${this.#showId}`);
-    this.#live.follow(`/topic/show/${this.#showId}`);
+    for (const kind of ['stats/show', 'soldout/show', 'show']) this.#client.follow(`/topic/${kind}/${this.#showId}`);
     await this.readPlace();
     await this.readBookings();
     const pending = this.bookings.find((b) => !decided(b));
     if (pending) this.#took(pending);
-    this.#live.start();
+    this.#client.connect();
   }
 
   /** Ends timers and the socket; `enter` may be called again. */
   close() {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
-    this.#live.stop();
+    this.#client.close();
   }
 
   signedOut() {
     this.close();
+    this.#client.forget();
     this.picked.clear();
     this.bookings = [];
     this.#do({ type: 'signed-out' });
@@ -82,7 +76,7 @@ export class Room {
   /** The tab is shown again or the network is back: nothing known may be trusted until read again. */
   wake() {
     if (!this.#session.token()) return;
-    this.#live.check();
+    this.#client.check();
     this.#quietly(() => this.readPlace());
     this.#quietly(() => this.readShow());
     if (this.#inside()) this.#quietly(() => this.readSeats());
@@ -96,20 +90,28 @@ export class Room {
     });
   }
 
+  /** The person did something on the page: with a turn, that is taking it. */
+  sign() {
+    if (this.state.place?.status !== 'ADMITTED' || this.#hidden() || this.busy) return;
+    const now = performance.now();
+    if (now - this.#signAt < SIGN_EVERY_MS) return;
+    this.#signAt = now;
+    this.claim();
+  }
+
   // Reading
 
   async readPlace() {
-    try {
-      const place = await this.#api.get(at`/api/shows/${this.#showId}/admission`);
-      this.#do({ type: 'place', place });
-      return place;
-    } catch (err) {
-      if (err.status !== 404) throw err;
-      // A place that vanished may have gone with its epoch, which the show tells.
-      if (alive(this.state.place)) await this.readShow();
-      if (!this.state.rejoin && !this.#timers.has('rejoin')) this.#do({ type: 'no-place' });
-      return null;
-    }
+    const place = await this.#client.place(this.#showId);
+    if (place) this.#do({ type: 'place', place });
+    else await this.#placeGone();
+    return place;
+  }
+
+  async #placeGone() {
+    // A place that vanished may have gone with its epoch, which the show tells.
+    if (alive(this.state.place)) await this.readShow();
+    if (!this.state.rejoin && !this.#timers.has('rejoin')) this.#do({ type: 'no-place' });
   }
 
   /** What the draw gave is in answers only: it is asked for when somebody looks. */
@@ -149,11 +151,14 @@ export class Room {
     }
   }
 
-  /** Reads the place for the live connection while it has no socket, and what else frames would have told. */
-  async #poll() {
-    const place = await this.readPlace();
-    if (this.#inside()) await this.readSeats();
-    return place;
+  /** The place was read for want of a socket; so is what else frames would have told. */
+  #polled() {
+    this.#quietly(async () => {
+      const place = this.#client.places.get(this.#showId);
+      if (place) this.#do({ type: 'place', place });
+      else await this.#placeGone();
+      if (this.#inside()) await this.readSeats();
+    });
   }
 
   // Acting: each resolves when the server has answered, and never rejects
@@ -162,22 +167,19 @@ export class Room {
   join(code = this.#code) {
     this.#code = code;
     return this.#act('join', async () => {
-      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission`, code ? { code } : undefined, { safe: true });
-      this.#do({ type: 'place', place, answer: true });
-      this.#live.send({ type: 'join', showId: this.#showId });
+      this.#do({ type: 'place', place: await this.#client.join(this.#showId, code), answer: true });
     });
   }
 
   claim() {
     return this.#act('claim', async () => {
-      const place = await this.#api.post(at`/api/shows/${this.#showId}/admission/claim`, undefined, { safe: true });
-      this.#do({ type: 'place', place, answer: true });
+      this.#do({ type: 'place', place: await this.#client.claim(this.#showId), answer: true });
     });
   }
 
   leave() {
     return this.#act('leave', async () => {
-      await this.#api.delete(at`/api/shows/${this.#showId}/admission`);
+      await this.#client.leave(this.#showId);
       this.picked.clear();
       await this.readPlace();
     });
@@ -344,10 +346,10 @@ export class Room {
     if (now.place?.status === 'ADMITTED' && before.place?.status !== 'ADMITTED') this.hide();
     const seatTopic = `/topic/seats/show/${this.#showId}`;
     if (is && !was) {
-      this.#live.follow(seatTopic);
+      this.#client.follow(seatTopic);
       this.#quietly(async () => { await this.readSeats(); await this.readHolds(); });
     } else if (was && !is) {
-      this.#live.unfollow(seatTopic);
+      this.#client.unfollow(seatTopic);
       this.picked.clear();
     }
     if (before.hold !== now.hold) this.#seatsChanged([...heldSeats(before), ...heldSeats(now)]);
@@ -364,7 +366,6 @@ export class Room {
     if (frame.event === 'HELLO') this.#hello(frame);
     this.#do({ type: 'frame', frame });
     if (!frame.showId || frame.showId === this.#showId) this.#showFrame(frame);
-    this.#onFrame(frame);
   }
 
   #showFrame(frame) {
@@ -381,11 +382,11 @@ export class Room {
     }
   }
 
-  /** After a (re)connect: what the snapshot lacks is read, and the socket is told whom it is for. */
+  /** After a (re)connect what the snapshot lacks is read. */
   #hello(frame) {
     const known = (frame.places ?? []).some((p) => p.showId === this.#showId);
     if (!known && this.state.place) this.#quietly(async () => {
-      if (alive(await this.readPlace())) this.#live.send({ type: 'join', showId: this.#showId });
+      if (alive(await this.readPlace())) await this.#client.join(this.#showId, this.#code); // finds the place there is
     });
     if (this.#inside()) this.#quietly(async () => { await this.readSeats(); await this.readHolds(); });
   }
@@ -459,7 +460,6 @@ export class Room {
   }
 }
 
-/** The socket's address on the server that delivered the page. */
 /** What a refusal means for the person, and what to do next. */
 export function refusal(err) {
   const { problem = {} } = err;

@@ -2,6 +2,7 @@
 
 import { Api } from './api.js';
 import { ChatRooms } from './chatrooms.js';
+import { FoyerClient } from './foyer-client.js';
 import { Room } from './room.js';
 import { Session } from './session.js';
 import { ServerClock } from './time.js';
@@ -23,12 +24,14 @@ const api = new Api({ session, clock });
 const say = (words) => text(byId('announce'), words);
 const countdowns = new Countdowns(clock, say);
 
-const room = new Room({ api, session, showId, onChange: schedule, onFrame: (frame) => chat.frame(frame) });
+const client = new FoyerClient({ api, refresh: () => session.refresh() });
+const room = new Room({ api, session, showId, client, onChange: schedule });
 const chatView = new ChatView(() => session.person()?.id);
 const chat = new ChatRooms({
-  api, live: room.live, showId, person: () => session.person(), visible: () => chatView.looking(), onChange: () => schedule([]),
+  api, live: client, showId, person: () => session.person(), visible: () => chatView.looking(), onChange: () => schedule([]),
 });
 chatView.attach(chat);
+client.addEventListener('frame', (event) => chat.frame(event.detail));
 
 const placeView = new PlaceView(room, countdowns, say);
 const seatsView = new SeatsView(room);
@@ -126,7 +129,13 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') room.wake();
   else room.hide();
 });
-window.addEventListener('pagehide', () => room.live.stop());
+window.addEventListener('pagehide', () => client.close());
+// The first sign of life takes a turn. What scripts dispatch is none.
+for (const sign of ['pointerdown', 'pointermove', 'wheel', 'keydown', 'focus']) {
+  window.addEventListener(sign, (event) => {
+    if (event.isTrusted && !event.target.closest?.('#leave')) room.sign();
+  }, { passive: true });
+}
 window.addEventListener('pageshow', (event) => {
   if (event.persisted && session.token()) enter();
 });

@@ -9,7 +9,7 @@ import { byId, line, show, text } from './dom.js';
 const STANDINGS = {
   PREQUEUE: ['You are in the draw', 'At the opening everybody here gets a number at random. You need to do nothing; keep this page open.'],
   WAITING: ['You are in line', 'Keep this page open.'],
-  ADMITTED: ['It is your turn', 'Enter before the time runs out, or the next person gets your turn.'],
+  ADMITTED: ['It is your turn', 'Anything you do on this page takes you in. Without a sign of you the next person gets your turn when the time is over.'],
   ACTIVE: ['You are inside', 'Choose your seats, hold them, and book before your time is over.'],
   EXPIRED: ['Your place has expired', 'Your turn or your time inside ran out, or we heard nothing from you for too long. You can join again at the end of the line.'],
   LEFT: ['You have left', 'You can join again at the end of the line.'],
