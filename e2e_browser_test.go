@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,5 +179,54 @@ func TestE2EBrowserJoinsALaneWithACode(t *testing.T) {
 	require.Contains(t, bob.text("#lane"), "fans")
 	require.Equal(t, "1", bob.text("#rank"))
 	do(operator, "see who waits in the lane", chromedp.Poll[bool](`document.querySelector("[data-lane='Waiting: fans']")?.textContent === "1"`))
+	dev.terminate(t)
+}
+
+// On a phone nothing of an operator's page is off the screen, however long a show's id
+// is, nor of a visitor's when every seat is in a basket; and a word about what was saved
+// goes when the next thing is typed.
+func TestE2EBrowserPagesFitAPhone(t *testing.T) {
+	dev := start(t, []string{"FOYER_REDIS_URL=", "FOYER_DATABASE_URL=", "FOYER_HTTP_ADDR=127.0.0.1:0"}, "foyer: listening on ", "dev")
+	operator, err := client.New(dev.url())
+	require.NoError(t, err)
+	token, err := operator.DevToken(t.Context(), "operator", "Op", "operator")
+	require.NoError(t, err)
+	long := domain.ShowID(string(testenv.ShowID(t)) + strings.Repeat("x", 64))[:64]
+	_, err = operator.As(token).CreateShow(t.Context(), client.NewShow{ID: long, Title: "A show with a long name indeed", Seating: seating(1, 1)})
+	require.NoError(t, err)
+	guest, err := operator.DevToken(t.Context(), "guest", "Guest")
+	require.NoError(t, err)
+	_, _, err = operator.As(guest).Join(t.Context(), long)
+	require.NoError(t, err)
+	_, err = operator.As(guest).Claim(t.Context(), long)
+	require.NoError(t, err)
+	_, err = operator.As(guest).HoldBest(t.Context(), long, 1, "")
+	require.NoError(t, err)
+
+	chromium := browser(t)
+	phone := chromedp.EmulateViewport(360, 740)
+	fits := func(v *visitor, selector string) {
+		t.Helper()
+		v.sees(selector)
+		require.LessOrEqual(t, do(v, "measure the page", chromedp.Evaluate[float64](`document.documentElement.scrollWidth`)), 360.0)
+		require.LessOrEqual(t, do(v, "measure "+selector, chromedp.Evaluate[float64](
+			fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().right`, selector))), 360.0)
+	}
+	desk := visit(t, chromium, dev.url()+"/operator.html")
+	do(desk, "hold a phone", phone)
+	desk.signIn("Op")
+	manage := `[data-show="` + string(long) + `"] button`
+	fits(desk, manage)
+	desk.click(manage)
+	do(desk, "type a limit", chromedp.SetValue(chromedp.CSS(`#limits-form [name="maxActive"]`), "77"))
+	desk.click("#limits-save")
+	do(desk, "see that it is saved", chromedp.Poll[bool](`document.querySelector("#done").textContent === "Saved."`))
+	do(desk, "type nonsense", chromedp.SetValue(chromedp.CSS(`#limits-form [name="maxActive"]`), "0"))
+	desk.click("#limits-save")
+	do(desk, "see no word of the past", chromedp.Poll[bool](`document.querySelector("#done").textContent === ""`))
+
+	visitor := visit(t, chromium, dev.url()+"/show.html?show="+string(long))
+	do(visitor, "hold a phone", phone)
+	fits(visitor, `#availability[data-availability="ALL_HELD"]`)
 	dev.terminate(t)
 }

@@ -226,6 +226,8 @@ function wire() {
     if (body) change(body, 'Saved.');
     else line(byId('done'), 'Nothing was changed.');
   });
+  // What was done before is no word about what is being typed, or was refused by the browser.
+  for (const event of ['input', 'invalid']) byId('desk').addEventListener(event, () => line(byId('done'), ''), true);
   wireActions({ api, act, chosen: () => shows.find((s) => s.id === chosen), say: (told) => line(byId('done'), told) });
   byId('sign-out').addEventListener('click', () => {
     session.signOut();
