@@ -23,8 +23,8 @@ type booking struct {
 	store    Store
 	commands Commands
 	notify   Notifier
-	sales    *group[sale, struct{}]
-	order    sync.Mutex // of settling and telling: what is settled first is told first
+	sales    *group[sale, bool] // true: it had been done before
+	order    sync.Mutex         // of settling and telling: what is settled first is told first
 	log      *slog.Logger
 }
 
@@ -37,8 +37,12 @@ type sale struct {
 
 // bookSeats decides a booking in SQL, settles it in Redis and tells its person.
 func (b *booking) bookSeats(ctx context.Context, d events.Delivery, command events.BookSeats) error {
-	if _, err := b.sales.do(ctx, sale{command.Booking, d.Attempt > 1}); err != nil {
+	done, err := b.sales.do(ctx, sale{command.Booking, d.Attempt > 1})
+	if err != nil {
 		return fmt.Errorf("booking %s: %w", command.Booking.BookingID, err)
+	}
+	if done {
+		events.Absorbed(ctx)
 	}
 	return nil
 }
@@ -46,7 +50,7 @@ func (b *booking) bookSeats(ctx context.Context, d events.Delivery, command even
 // sell is the group's call: one SQL round trip for many commands, then one to Redis
 // for what was decided. An error of the call is the database's and no command's
 // fault, so it counts for none.
-func (b *booking) sell(ctx context.Context, sales []sale) ([]result[struct{}], error) {
+func (b *booking) sell(ctx context.Context, sales []sale) ([]result[bool], error) {
 	bookings := make([]domain.Booking, len(sales))
 	for i, s := range sales {
 		bookings[i] = s.booking
@@ -55,7 +59,7 @@ func (b *booking) sell(ctx context.Context, sales []sale) ([]result[struct{}], e
 	if err != nil {
 		return nil, events.Unavailable(fmt.Errorf("book: %w", err))
 	}
-	results := make([]result[struct{}], len(sales))
+	results := make([]result[bool], len(sales))
 	var endings []ending
 	var at []int
 	for i, o := range outcomes {
@@ -64,8 +68,9 @@ func (b *booking) sell(ctx context.Context, sales []sale) ([]result[struct{}], e
 			at = append(at, i)
 		}
 	}
-	for n, err := range b.settleAll(ctx, endings) {
-		results[at[n]].err = err
+	settled, errs := b.settleAll(ctx, endings)
+	for n, i := range at {
+		results[i] = result[bool]{value: !settled[n].Done, err: errs[n]}
 	}
 	return results, nil
 }
@@ -81,7 +86,11 @@ func (b *booking) cancelBooking(ctx context.Context, d events.Delivery, command 
 	case err != nil:
 		return events.Unavailable(fmt.Errorf("cancel booking %s: %w", command.BookingID, err))
 	}
-	return b.settle(ctx, cancelled)
+	done, err := b.settle(ctx, cancelled)
+	if done {
+		events.Absorbed(ctx)
+	}
+	return err
 }
 
 // cancelDead ends a cancellation that was given up on: the booking stays as it is, and
@@ -97,7 +106,8 @@ func (b *booking) cancelDead(ctx context.Context, d events.Delivery, command eve
 	case err != nil:
 		return fmt.Errorf("give up cancelling booking %s: %w", command.BookingID, err)
 	}
-	return b.settle(ctx, kept)
+	_, err = b.settle(ctx, kept)
+	return err
 }
 
 // bookingDead ends a booking that was given up on: nothing is sold, its seats
@@ -114,7 +124,8 @@ func (b *booking) bookingDead(ctx context.Context, d events.Delivery, command ev
 	case err != nil:
 		return fmt.Errorf("fail booking %s: %w", command.Booking.BookingID, err)
 	}
-	return b.settle(ctx, failed)
+	_, err = b.settle(ctx, failed)
+	return err
 }
 
 // ending is a booking that SQL has decided; for again see sale.
@@ -123,16 +134,18 @@ type ending struct {
 	again bool
 }
 
-func (b *booking) settle(ctx context.Context, booking domain.Booking) error {
-	return b.settleAll(ctx, []ending{{lua.Ending{Booking: booking}, true}})[0]
+// settle is settleAll for one; done says that it had been settled before.
+func (b *booking) settle(ctx context.Context, booking domain.Booking) (done bool, err error) {
+	settled, errs := b.settleAll(ctx, []ending{{lua.Ending{Booking: booking}, true}})
+	return errs[0] == nil && !settled[0].Done, errs[0]
 }
 
 // settleAll brings Redis to what SQL decided, then tells it, each with its own
 // outcome. Once SQL has decided there is no giving up: what fails here is tried again
 // for as long as it takes.
-func (b *booking) settleAll(ctx context.Context, endings []ending) []error {
+func (b *booking) settleAll(ctx context.Context, endings []ending) ([]lua.Settlement, []error) {
 	if len(endings) == 0 {
-		return nil
+		return nil, nil
 	}
 	settled, errs := b.settleInOrder(ctx, endings)
 	asked := map[domain.ShowID]error{}
@@ -144,7 +157,7 @@ func (b *booking) settleAll(ctx context.Context, endings []ending) []error {
 			errs[i] = events.Unavailable(fmt.Errorf("settle booking %s: %w", e.Booking.BookingID, errs[i]))
 		}
 	}
-	return errs
+	return settled, errs
 }
 
 // settleInOrder settles bookings and tells of them, one group after the other.

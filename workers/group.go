@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // errStopped is returned to a call that comes after its group has stopped; its
@@ -31,6 +33,7 @@ type groupConfig struct {
 // effect all the same, which is why handlers are safe to run twice.
 type group[In, Out any] struct {
 	config  groupConfig
+	size    prometheus.Observer // of runs, in calls
 	run     func(context.Context, []In) ([]result[Out], error)
 	calls   chan call[In, Out]
 	turn    chan struct{} // of gathering; a run that gathers alone is a full one
@@ -42,8 +45,26 @@ type call[In, Out any] struct {
 	done chan result[Out] // buffered: the run never waits for its callers
 }
 
-func newGroup[In, Out any](config groupConfig, run func(context.Context, []In) ([]result[Out], error)) *group[In, Out] {
-	return &group[In, Out]{config: config, run: run, calls: make(chan call[In, Out]), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+// groupSizes is how many commands shared a round trip to SQL, by stream.
+func groupSizes(reg prometheus.Registerer) *prometheus.HistogramVec {
+	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "foyer", Subsystem: "sql", Name: "group_size", Help: "Commands of one round trip to SQL.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+	}, []string{"stream"})
+	if reg == nil {
+		return sizes
+	}
+	err := reg.Register(sizes)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := already.ExistingCollector.(*prometheus.HistogramVec); ok {
+			return existing
+		}
+	}
+	return sizes
+}
+
+func newGroup[In, Out any](config groupConfig, size prometheus.Observer, run func(context.Context, []In) ([]result[Out], error)) *group[In, Out] {
+	return &group[In, Out]{config: config, size: size, run: run, calls: make(chan call[In, Out]), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // do hands one call in and waits for its outcome.
@@ -138,6 +159,7 @@ func (g *group[In, Out]) finish(ctx context.Context, calls []call[In, Out]) {
 	for i, c := range calls {
 		ins[i] = c.in
 	}
+	g.size.Observe(float64(len(calls)))
 	outcomes, err := g.run(ctx, ins)
 	for i, c := range calls {
 		switch {

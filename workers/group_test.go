@@ -26,7 +26,7 @@ func TestGroupSharesRunsAndKeepsOutcomesApart(t *testing.T) {
 	odd := errors.New("odd")
 	var mu sync.Mutex
 	runs := 0
-	g := newGroup(testGroup, func(_ context.Context, ins []int) ([]result[int], error) {
+	g := newGroup(testGroup, groupSizes(nil).WithLabelValues("test"), func(_ context.Context, ins []int) ([]result[int], error) {
 		mu.Lock()
 		runs++
 		mu.Unlock()
@@ -59,7 +59,7 @@ func TestGroupSharesRunsAndKeepsOutcomesApart(t *testing.T) {
 func TestGroupErrorOfTheRunIsEverybodys(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
-	g := newGroup(testGroup, func(context.Context, []int) ([]result[int], error) { return nil, down })
+	g := newGroup(testGroup, groupSizes(nil).WithLabelValues("test"), func(context.Context, []int) ([]result[int], error) { return nil, down })
 	serveGroup(t, g)
 	_, err := g.do(t.Context(), 1)
 	require.ErrorIs(t, err, down)
@@ -70,7 +70,7 @@ func TestGroupErrorOfTheRunIsEverybodys(t *testing.T) {
 func TestGroupFinishesWhatHasBegunWhenItStops(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
-	g := newGroup(testGroup, func(ctx context.Context, ins []int) ([]result[int], error) {
+	g := newGroup(testGroup, groupSizes(nil).WithLabelValues("test"), func(ctx context.Context, ins []int) ([]result[int], error) {
 		close(begun)
 		<-release
 		return make([]result[int], len(ins)), ctx.Err()
@@ -91,7 +91,7 @@ func TestGroupFinishesWhatHasBegunWhenItStops(t *testing.T) {
 
 func TestGroupCallerMayGiveUp(t *testing.T) {
 	t.Parallel()
-	g := newGroup(testGroup, func(_ context.Context, ins []int) ([]result[int], error) { return make([]result[int], len(ins)), nil })
+	g := newGroup(testGroup, groupSizes(nil).WithLabelValues("test"), func(_ context.Context, ins []int) ([]result[int], error) { return make([]result[int], len(ins)), nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := g.do(ctx, 1)

@@ -99,7 +99,7 @@ func (s *sweeper) unstickOlder(ctx context.Context, age time.Duration) error {
 			case errors.Is(err, domain.ErrBookingNotFound):
 				err = s.steps.AbortBooking(ctx, show.ID, hold.HoldID, hold.BookingID)
 			case err == nil && booking.Status != domain.BookingPending:
-				err = s.bookings.settle(ctx, booking)
+				_, err = s.bookings.settle(ctx, booking)
 			}
 			if err != nil {
 				return err

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"foyer/domain"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"foyer/events"
 )
 
@@ -27,6 +28,7 @@ type Deps struct {
 	Log      *slog.Logger
 	// Retention is how long it is remembered that a command has had its effect; 0: for ever.
 	Retention time.Duration
+	Metrics   prometheus.Registerer // nil: not registered
 }
 
 // Workers are the handlers of all commands with what runs beside them.
@@ -47,8 +49,9 @@ func New(tick time.Duration, deps Deps) *Workers {
 		chatRead:  chatRead{store: deps.Store, notify: deps.Notifier},
 		ticker:    ticker{every: tick, steps: deps.Steps, store: deps.Store, commands: deps.Commands, notify: deps.Notifier, log: deps.Log},
 	}
-	w.booking.sales = newGroup[sale, struct{}](bookingGroup, w.booking.sell)
-	w.chatRead.marks = newGroup[domain.ReadMark, struct{}](chatGroup, w.chatRead.move)
+	sizes := groupSizes(deps.Metrics)
+	w.booking.sales = newGroup(bookingGroup, sizes.WithLabelValues(events.StreamBooking), w.booking.sell)
+	w.chatRead.marks = newGroup(chatGroup, sizes.WithLabelValues(events.StreamChatRead), w.chatRead.move)
 	w.sweeper = sweeper{steps: deps.Steps, store: deps.Store, commands: deps.Commands, bookings: w.booking, log: deps.Log}
 	w.pruner = pruner{keep: deps.Retention, store: deps.Store, log: deps.Log}
 	return w

@@ -171,7 +171,7 @@ func baseURL(address net.Addr) string {
 // check that it is reading.
 func (a *App) newWorkers() (part func(context.Context) error, check func() bool, err error) {
 	w := workers.New(a.config.Tick, workers.Deps{
-		Steps: a.steps, Store: a.store, Commands: a.sender, Notifier: a.bus, Log: a.log, Retention: a.config.CommandRetention,
+		Steps: a.steps, Store: a.store, Commands: a.sender, Notifier: a.bus, Log: a.log, Retention: a.config.CommandRetention, Metrics: a.metrics,
 	})
 	consumer, err := a.newConsumer(w.Handlers())
 	if err != nil {
