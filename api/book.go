@@ -79,9 +79,10 @@ func (b *showBook) queue(show domain.ShowID) domain.QueueSettings {
 	return domain.DefaultQueue()
 }
 
-// learn keeps what of shows is needed where SQL cannot be asked, and drops the
-// shows that are no more. It returns those that were not there before.
-func (b *showBook) learn(shows []domain.Show) (fresh []domain.ShowID) {
+// learn keeps what of live shows is needed where SQL cannot be asked, and drops other
+// shows that nobody here follows: who does is still to be told how it ended. It returns
+// those that were not there before.
+func (b *showBook) learn(shows []domain.Show, followed func(domain.ShowID) bool) (fresh []domain.ShowID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	live := make(map[domain.ShowID]bool, len(shows))
@@ -94,7 +95,7 @@ func (b *showBook) learn(shows []domain.Show) (fresh []domain.ShowID) {
 		state.queue = show.Queue
 	}
 	for id := range b.shows {
-		if !live[id] {
+		if !live[id] && !followed(id) {
 			delete(b.shows, id)
 		}
 	}

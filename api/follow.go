@@ -141,7 +141,7 @@ func (c *connection) tell(f *follow, p domain.Place, asked bool) {
 		p.Rank = min(p.Rank, before.Rank)
 	}
 	p.Waiting = max(p.Waiting, p.Rank)
-	f.place, f.joined, f.doubt = p, true, false
+	f.place, f.joined = p, true // a doubt stays: p may have been read before it arose
 	if f.ranked.before(placeStamp(p)) {
 		f.ranked = placeStamp(p)
 	}
@@ -200,8 +200,9 @@ func (c *connection) offerRank(line rankedLine) (lost bool) {
 	knots, stats := line.knots.Lane(f.place.Lane), line.stats
 	switch f.place.Status {
 	case domain.StatusPrequeue: // nobody is told a rank while the draw is open
-		f.doubt = stats.Phase == domain.PhaseOpen
-		return f.doubt
+		open := stats.Phase == domain.PhaseOpen
+		f.doubt = f.doubt || open
+		return open
 	case domain.StatusWaiting:
 	default:
 		return false

@@ -459,7 +459,7 @@ func (h *Hub) showsLoop(ctx context.Context) {
 			}
 			return
 		}
-		for _, show := range h.book.learn(live) {
+		for _, show := range h.book.learn(live, h.followed) {
 			h.listenAt(show)
 		}
 	}
@@ -482,3 +482,6 @@ func (c *connection) person() (domain.PersonID, bool) {
 	defer c.mu.Unlock()
 	return c.identity.Person, c.stage != stageMute
 }
+
+// followed reports whether anybody here follows a show.
+func (h *Hub) followed(show domain.ShowID) bool { return len(h.registry.find(showInterest(show))) > 0 }
