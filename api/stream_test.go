@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -164,6 +165,13 @@ func TestStreamOfAGoneClientIsGone(t *testing.T) {
 		c.slowAfter, c.writeWait = 200*time.Millisecond, time.Hour
 		c.tap = nil
 	})
+	w.http.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(4096) // so that little is on its way before a write waits
+		}
+		return conn, err
+	}
 	w.join("ann", "bob")
 	r := w.openStream(w.token("ann", time.Hour))
 	r.await("event: admission", "")
