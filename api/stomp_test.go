@@ -1,15 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,149 +16,6 @@ import (
 	"foyer/events"
 	"foyer/internal/testenv"
 )
-
-// stompPage is a page with a STOMP client, frame by frame.
-type stompPage struct {
-	t    *testing.T
-	conn *websocket.Conn
-
-	mu      sync.Mutex
-	frames  []stompTold
-	literal bool // 1.0 is spoken
-	beats   int
-	err     error // why reading ended
-}
-
-// stompTold is a frame of the server and, of a MESSAGE or ERROR, what its body tells.
-type stompTold struct {
-	stompFrame
-	told  told
-	taken bool
-}
-
-// dialStomp opens a socket without saying whose it is, unless header does.
-func (w *hubWorld) dialStomp(header http.Header) *stompPage {
-	w.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protoStomp2, protoStomp1, protoStomp0}}
-	conn, _, err := dialer.DialContext(w.t.Context(), w.url(""), header)
-	require.NoError(w.t, err)
-	require.Equal(w.t, protoStomp2, conn.Subprotocol())
-	page := &stompPage{t: w.t, conn: conn}
-	w.reading(conn, page.read)
-	return page
-}
-
-// connectStomp opens a socket and says whose it is.
-func (w *hubWorld) connectStomp(person string) *stompPage {
-	w.t.Helper()
-	page := w.dialStomp(nil)
-	page.send("CONNECT\naccept-version:1.2,1.1,1.0\nheart-beat:0,0\nAuthorization:Bearer " + w.token(person, time.Hour) + "\n\n")
-	page.await("CONNECTED")
-	return page
-}
-
-func (p *stompPage) read() {
-	for {
-		_, data, err := p.conn.ReadMessage()
-		p.mu.Lock()
-		if err != nil {
-			p.err = err
-			p.mu.Unlock()
-			return
-		}
-		if bytes.Equal(data, []byte("\n")) {
-			p.beats++
-		}
-		for len(bytes.TrimSpace(data)) > 0 {
-			f, rest, err := parseStomp(data, p.literal)
-			if err != nil {
-				p.t.Errorf("frame %q: %v", data, err)
-			}
-			of := stompTold{stompFrame: f}
-			if f.get("content-type") == "application/json" {
-				if err := json.Unmarshal(f.body, &of.told); err != nil {
-					p.t.Errorf("body %q: %v", f.body, err)
-				}
-			}
-			p.frames, data = append(p.frames, of), rest
-		}
-		p.mu.Unlock()
-	}
-}
-
-// send writes a frame; the NUL at its end is added.
-func (p *stompPage) send(frame string) {
-	p.t.Helper()
-	require.NoError(p.t, p.conn.WriteMessage(websocket.TextMessage, []byte(frame+"\x00")))
-}
-
-func (p *stompPage) subscribe(id, destination string) {
-	p.t.Helper()
-	p.send("SUBSCRIBE\nid:" + id + "\ndestination:" + destination + "\n\n")
-}
-
-// await returns the earliest frame of a command that ok agrees to and that was not
-// awaited before.
-func (p *stompPage) await(command string, ok ...func(stompTold) bool) stompTold {
-	p.t.Helper()
-	var found stompTold
-	testenv.Eventually(p.t, socketWait, command+" frame", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for i := range p.frames {
-			f := &p.frames[i]
-			if !f.taken && f.command == command && (len(ok) == 0 || ok[0](*f)) {
-				f.taken, found = true, *f
-				return true
-			}
-		}
-		if p.err != nil {
-			p.t.Fatalf("no %s frame; socket: %v; frames: %+v", command, p.err, p.frames)
-		}
-		return false
-	})
-	return found
-}
-
-// heard returns the events that were told to a subscription so far.
-func (p *stompPage) heard(id string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var heard []string
-	for _, f := range p.frames {
-		if f.command == "MESSAGE" && f.get("subscription") == id {
-			heard = append(heard, f.told.Event)
-		}
-	}
-	return heard
-}
-
-// settle waits until all that was asked for is done.
-func (p *stompPage) settle() {
-	p.t.Helper()
-	ref := domain.NewID()
-	p.send("SUBSCRIBE\nid:" + ref + "\ndestination:/user/queue/errors\nreceipt:" + ref + "\n\n")
-	p.await("RECEIPT", func(f stompTold) bool { return f.get("receipt-id") == ref })
-	p.send("UNSUBSCRIBE\nid:" + ref + "\n\n")
-}
-
-func (p *stompPage) ended() (code int, reason string) {
-	p.t.Helper()
-	testenv.Eventually(p.t, socketWait, "the socket's end", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.err != nil
-	})
-	var closed *websocket.CloseError
-	if errors.As(p.err, &closed) {
-		return closed.Code, closed.Text
-	}
-	return websocket.CloseAbnormalClosure, p.err.Error()
-}
-
-func toldTo(id, event string) func(stompTold) bool {
-	return func(f stompTold) bool { return f.get("subscription") == id && f.told.Event == event }
-}
 
 // TestStompWalksFromJoinToTurn: a page of the source design says who it is in
 // CONNECT, subscribes before it joins, joins by SEND, and hears of its place under
@@ -536,65 +389,4 @@ func TestStompEndsLikeEverySocket(t *testing.T) {
 		require.Equal(t, closeRestart, code)
 		require.Contains(t, reason, "retryMs=")
 	}
-}
-
-// TestStompFramesAreRead: what 1.2 allows is read, everything else is refused.
-func TestStompFramesAreRead(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]*stompFrame{
-		"":                                     {},
-		"\n\r\n":                               {},
-		"SEND\n\n\x00":                         {command: "SEND", body: []byte{}},
-		"\nSEND\r\na:b\r\n\r\nxy\x00\r\n":      {command: "SEND", headers: []stompHeader{{"a", "b"}}, body: []byte("xy")},
-		"SEND\na:1\na:2\n\n\x00":               {command: "SEND", headers: []stompHeader{{"a", "1"}, {"a", "2"}}, body: []byte{}},
-		"SEND\na\\cb:\\\\\\n\\r:\n\n\x00":      {command: "SEND", headers: []stompHeader{{"a:b", "\\\n\r:"}}, body: []byte{}},
-		"CONNECT\na:\\c\n\n\x00":               {command: "CONNECT", headers: []stompHeader{{"a", "\\c"}}, body: []byte{}},
-		"SEND\ncontent-length:3\n\nx\x00y\x00": {command: "SEND", headers: []stompHeader{{"content-length", "3"}}, body: []byte("x\x00y")},
-		"SEND":                                 nil,
-		"SEND\n":                               nil,
-		"SEND\na:b":                            nil,
-		"SEND\n\nno end":                       nil,
-		"SEND\n:b\n\n\x00":                     nil,
-		"SEND\nb\n\n\x00":                      nil,
-		"SEND\na:\\t\n\n\x00":                  nil,
-		"SEND\na:\\\n\n\x00":                   nil,
-		"SE\x00ND\n\n\x00":                     nil,
-		"SEND\na:\xff\n\n\x00":                 nil,
-		"SEND\ncontent-length:-1\n\n\x00":      nil,
-		"SEND\ncontent-length:99\n\n\x00":      nil,
-		"SEND\n" + strings.Repeat("a:b\n", maxStompHeaders+1) + "\n\x00": nil,
-	} {
-		f, rest, err := parseStomp([]byte(text), false)
-		require.Equal(t, want != nil, err == nil, "%q: %v", text, err)
-		if want != nil {
-			require.Equal(t, *want, f, "%q", text)
-			require.Empty(t, rest)
-		}
-	}
-	require.Equal(t, "1", stompFrame{headers: []stompHeader{{"a", "1"}, {"a", "2"}}}.get("a"), "the first of several counts")
-}
-
-// FuzzStomp: whatever comes, reading ends, and what was written is read as it was.
-func FuzzStomp(f *testing.F) {
-	f.Add([]byte("SEND\na:b\n\nbody\x00"), "na:me", "va\\l\r\n")
-	f.Fuzz(func(t *testing.T, message []byte, name, value string) {
-		for rest := message; len(rest) > 0; {
-			_, next, err := parseStomp(rest, false)
-			if err != nil {
-				break
-			}
-			require.Less(t, len(next), len(rest))
-			rest = next
-		}
-		if name == "" || name == "content-length" || name == "content-type" {
-			return
-		}
-		written := stompFrame{command: "MESSAGE", headers: []stompHeader{{name, value}}, body: message}.encode(false)
-		read, rest, err := parseStomp(written, false)
-		if err != nil { // not text, or with a NUL where none may be
-			return
-		}
-		require.Empty(t, rest)
-		require.Equal(t, value, read.get(name))
-	})
 }
