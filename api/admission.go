@@ -50,6 +50,9 @@ func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID,
 	if code != "" {
 		opened, lane, err := a.codes.Open(code, &s, who.Person, time.Now())
 		if err != nil {
+			if place, errPlace := a.place(ctx, who, show); errPlace == nil && !ended(place.Status) {
+				return place, false, nil // whoever has a place keeps it, whatever the code: asking again is no mistake
+			}
 			return domain.Place{}, false, err
 		}
 		join.Lane, join.CodeID, join.CodeUses = lane, opened.ID, opened.Uses
@@ -67,6 +70,9 @@ func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID,
 	}
 	return place, created, err
 }
+
+// ended tells whether a place is over, so that joining again gives a new one.
+func ended(s domain.Status) bool { return s == domain.StatusLeft || s == domain.StatusExpired }
 
 // place returns where the person stands and counts as contact.
 func (a *admissions) place(ctx context.Context, who Identity, show domain.ShowID) (domain.Place, error) {

@@ -51,6 +51,10 @@ func TestCodesAreJudgedAtJoin(t *testing.T) {
 	require.Equal(t, "fans", place.text("lane"))
 	again := e.call(ada, "POST", show+"/admission", nil).is(http.StatusOK)
 	require.Equal(t, "fans", again.text("lane"), "the place stays where it is")
+	again = e.call(ada, "POST", show+"/admission", object{"code": "SUMMER"}).is(http.StatusOK)
+	require.Equal(t, "fans", again.text("lane"), "whoever has a place keeps it, whatever the code")
+	e.call(ada, "DELETE", show+"/admission", nil).is(http.StatusNoContent)
+	e.call(ada, "POST", show+"/admission", object{"code": "SUMMER"}).fails(http.StatusUnprocessableEntity, codeInvalidCode)
 	require.Nil(t, e.call(e.person(), "POST", show+"/admission", nil).is(http.StatusCreated).json["lane"])
 }
 

@@ -98,6 +98,9 @@ type codeOnWire struct {
 	Until  int64    `json:"u,omitempty"` // seconds since 1970
 }
 
+// strict64 reads each text in one way only: nothing of a code can be changed unnoticed.
+var strict64 = base64.RawURLEncoding.Strict()
+
 func encode64(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }
 
 // Mint returns the code that says c, as KEY.WHAT.MAC in the letters of base64url.
@@ -132,7 +135,7 @@ func (codes JoinCodes) Inspect(text string) (JoinCode, error) {
 	}
 	text = strings.TrimSpace(text)
 	at := strings.LastIndexByte(text, '.')
-	mac, _ := base64.RawURLEncoding.DecodeString(text[at+1:])
+	mac, _ := strict64.DecodeString(text[at+1:])
 	switch {
 	case !strings.HasPrefix(text, codes.keyID+"."):
 		return c, ErrOtherCodeKey
@@ -148,7 +151,7 @@ func ReadJoinCode(text string) (JoinCode, error) {
 	if len(parts) != 3 || len(text) > MaxCodeBytes {
 		return JoinCode{}, errCodeForm
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	raw, err := strict64.DecodeString(parts[1])
 	var wire codeOnWire
 	if err != nil || json.Unmarshal(raw, &wire) != nil {
 		return JoinCode{}, errCodeForm

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -72,18 +71,15 @@ func TestNoLetterOfAJoinCodeCanBeChanged(t *testing.T) {
 	codes := NewJoinCodes([]byte("secret"))
 	text, err := codes.Mint(JoinCode{ID: "x", ShowID: "hall", Lane: "fans", Uses: 3})
 	require.NoError(t, err)
-	opened, _, err := codes.Open(text, codeShow(), "ada", time.Now())
+	_, _, err = codes.Open(text, codeShow(), "ada", time.Now())
 	require.NoError(t, err)
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 	rapid.Check(t, func(r *rapid.T) {
 		at := rapid.IntRange(0, len(text)-1).Draw(r, "at")
-		letter := rapid.SampledFrom([]byte("ABCDwxyz0189-_.")).Draw(r, "letter")
+		letter := rapid.SampledFrom([]byte(letters)).Draw(r, "letter")
 		altered := text[:at] + string(letter) + text[at+1:]
-		code, _, err := codes.Open(altered, codeShow(), "ada", time.Now())
-		if err == nil { // the last letters of base64 have bits that say nothing
-			was, _ := json.Marshal(opened)
-			is, _ := json.Marshal(code)
-			require.Equal(r, string(was), string(is))
-		}
+		_, _, err := codes.Open(altered, codeShow(), "ada", time.Now())
+		require.Equal(r, altered == text, err == nil)
 	})
 }
 

@@ -58,6 +58,8 @@ type inspectCommand struct {
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
+var errNotGenuine = errors.New("the code is not genuine")
+
 func (c inspectCommand) Run(out io.Writer) error {
 	code, err := domain.ReadJoinCode(c.Code)
 	if err != nil {
@@ -68,9 +70,13 @@ func (c inspectCommand) Run(out io.Writer) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(out).Encode(map[string]any{
+		err := json.NewEncoder(out).Encode(map[string]any{
 			"id": code.ID, "showId": code.ShowID, "lane": code.Lane, "person": code.Person, "uses": code.Uses, "until": code.Until, "genuine": genuine,
 		})
+		if genuine != nil && !*genuine {
+			err = errors.Join(err, errNotGenuine)
+		}
+		return err
 	}
 	fmt.Fprintf(out, "show   %s\nlane   %s\n", code.ShowID, code.Lane)
 	if code.Person != "" {
@@ -86,8 +92,11 @@ func (c inspectCommand) Run(out io.Writer) error {
 	if genuine != nil {
 		verdict = map[bool]string{true: "yes", false: "no: made with another key, or altered"}[*genuine]
 	}
-	_, err = fmt.Fprintf(out, "genuine %s\n", verdict)
-	return err
+	fmt.Fprintf(out, "genuine %s\n", verdict)
+	if genuine != nil && !*genuine {
+		return errNotGenuine
+	}
+	return nil
 }
 
 // genuine tells whether the key at hand signed the code; nil: there is none at hand.

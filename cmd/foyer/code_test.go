@@ -19,12 +19,15 @@ func TestInspectTellsWhatACodeSays(t *testing.T) {
 	until := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	code, err := domain.NewJoinCodes(raw).Mint(domain.JoinCode{ID: "x", ShowID: "hall", Lane: "fans", Person: "ada", Uses: 2, Until: &until})
 	require.NoError(t, err)
-	for _, c := range []struct{ key, verdict string }{
-		{key, "genuine yes"}, {strings.Repeat("08", 32), "genuine no"}, {"", "cannot be told"},
+	for _, c := range []struct {
+		key, verdict string
+		status       int
+	}{
+		{key, "genuine yes", exitOK}, {strings.Repeat("08", 32), "genuine no", exitFailure}, {"", "cannot be told", exitOK},
 	} {
 		t.Setenv("FOYER_SIGNING_KEY", c.key)
 		status, out, _ := foyer(t, "code", "inspect", code)
-		require.Equal(t, exitOK, status)
+		require.Equal(t, c.status, status)
 		for _, line := range []string{"show   hall", "lane   fans", "person ada", "uses   2", "2001-02-03T04:05:06Z, which is over", c.verdict} {
 			require.Contains(t, out, line)
 		}

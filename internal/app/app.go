@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -118,10 +119,31 @@ func (a *App) openRedis(ctx context.Context) error {
 	}
 	a.redis = server
 	a.commands = a.client(server.commands)
-	if err := a.commands.Ping(ctx).Err(); err != nil {
+	if err := awaitLoaded(ctx, a.commands); err != nil {
 		return fmt.Errorf("reach redis: %w", err)
 	}
 	return nil
+}
+
+// Limits of waiting for a Redis that has just started and reads its data.
+const (
+	loadingWithin = 5 * time.Minute
+	loadingPause  = 250 * time.Millisecond
+)
+
+// awaitLoaded returns when Redis answers, and waits while it reads its data.
+func awaitLoaded(ctx context.Context, rdb redis.UniversalClient) error {
+	for deadline := time.Now().Add(loadingWithin); ; {
+		err := rdb.Ping(ctx).Err()
+		if !redis.HasErrorPrefix(err, "LOADING") || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(loadingPause):
+		}
+	}
 }
 
 // client opens a Redis client that Close closes.
