@@ -57,18 +57,22 @@ func loadFirst(conn net.Conn, host string, refused *atomic.Int32) {
 			return
 		}
 		if refused.Add(1) > loadingAnswers {
-			back, err := net.Dial("tcp", host)
-			if err != nil {
-				return
-			}
-			defer back.Close()
-			_, _ = back.Write(asked[:n])
-			go func() { _, _ = io.Copy(back, conn) }()
-			_, _ = io.Copy(conn, back)
+			passOn(conn, host, asked[:n])
 			return
 		}
 		for range bytes.Count(asked[:n], []byte("*")) { // one for each command
 			_, _ = conn.Write([]byte("-LOADING Redis is loading the dataset in memory\r\n"))
 		}
 	}
+}
+
+func passOn(conn net.Conn, host string, begun []byte) {
+	back, err := net.Dial("tcp", host)
+	if err != nil {
+		return
+	}
+	defer back.Close()
+	_, _ = back.Write(begun)
+	go func() { _, _ = io.Copy(back, conn) }()
+	_, _ = io.Copy(conn, back)
 }
