@@ -45,7 +45,7 @@ type group struct {
 func allGroups() []group {
 	return []group{
 		{GroupAdmission, StreamAdmission, "admission-workers", Limits{InFlight: 8, Timeout: 10 * time.Second, Deliveries: 5}},
-		{GroupBooking, StreamBooking, "booking-workers", Limits{InFlight: 256, Timeout: 10 * time.Second, Deliveries: 5}},
+		{GroupBooking, StreamBooking, "booking-workers", Limits{InFlight: 1024, Timeout: 10 * time.Second, Deliveries: 5}},
 		{GroupChat, StreamChatRead, "group1", Limits{InFlight: 1024, Timeout: 5 * time.Second, Deliveries: 10}},
 	}
 }

@@ -24,8 +24,10 @@ type booking struct {
 	commands Commands
 	notify   Notifier
 	sales    *group[sale, bool] // true: it had been done before
-	order    sync.Mutex         // of settling and telling: what is settled first is told first
 	log      *slog.Logger
+
+	// What is settled first is told first, while the next is settled already.
+	settling, telling sync.Mutex
 }
 
 // sale is a booking to be decided. again says that an earlier run may have died
@@ -160,15 +162,17 @@ func (b *booking) settleAll(ctx context.Context, endings []ending) ([]lua.Settle
 	return settled, errs
 }
 
-// settleInOrder settles bookings and tells of them, one group after the other.
+// settleInOrder settles bookings and tells of them, in the same order.
 func (b *booking) settleInOrder(ctx context.Context, endings []ending) ([]lua.Settlement, []error) {
 	plain := make([]lua.Ending, len(endings))
 	for i, e := range endings {
 		plain[i] = e.Ending
 	}
-	b.order.Lock()
-	defer b.order.Unlock()
+	b.settling.Lock()
 	settled, errs := b.steps.SettleBookings(ctx, plain)
+	b.telling.Lock() // before the next may settle, so that nobody is overtaken
+	b.settling.Unlock()
+	defer b.telling.Unlock()
 	var facts []events.Notification
 	for i, e := range endings {
 		if errs[i] == nil {

@@ -11,11 +11,10 @@ import (
 	"foyer/events"
 )
 
-// How far handlers share round trips. 64 bookings stay within what PostgreSQL
-// caches of one transaction; SQL is idle while no more than runners round trips are
-// under way.
+// How far handlers share round trips. No more than runners of them are under way at
+// the same time; a stream's Limits.InFlight are about twice what fills these.
 var (
-	bookingGroup = groupConfig{most: 64, wait: 2 * time.Millisecond, runners: 4, timeout: 10 * time.Second}
+	bookingGroup = groupConfig{most: 128, wait: 2 * time.Millisecond, runners: 4, timeout: 10 * time.Second}
 	chatGroup    = groupConfig{most: 512, wait: 2 * time.Millisecond, runners: 2, timeout: 5 * time.Second}
 )
 
