@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,8 +38,18 @@ func consumerName() string {
 }
 
 // read takes new entries, never more than can start at once. The read itself is
-// not cancelled: what Redis has delivered meanwhile would be nobody's.
+// not cancelled: what Redis has delivered meanwhile would be nobody's. While the work
+// on one batch begins, Redis is asked for the next already.
 func (s *subscription) read(ctx context.Context) {
+	batches := make(chan []*entry)
+	var beginning sync.WaitGroup
+	beginning.Go(func() {
+		for entries := range batches {
+			s.accept(ctx, entries, s.fresh)
+		}
+	})
+	defer beginning.Wait()
+	defer close(batches)
 	failures := 0
 	for places := s.reserve(ctx); places > 0; places = s.reserve(ctx) {
 		entries, err := s.readOnce(context.WithoutCancel(ctx), places)
@@ -51,7 +62,7 @@ func (s *subscription) read(ctx context.Context) {
 		failures = 0
 		if len(entries) > 0 {
 			s.counts.delivered(len(entries))
-			s.accept(ctx, entries, s.fresh)
+			batches <- entries
 		}
 	}
 }

@@ -78,8 +78,8 @@ func positive[N int | time.Duration](value, otherwise N) N {
 
 // Numbers that nobody needs to tune.
 const (
-	maxRead  = 128                  // entries of one read or reclaim page
-	ackBatch = 128                  // entries of one acknowledgement
+	maxRead  = 256                  // entries of one read or reclaim page
+	ackBatch = 256                  // entries of one acknowledgement
 	ackWait  = 2 * time.Millisecond // how long an acknowledgement waits for company
 	ownBatch = 200                  // entries of one renewal
 	readWait = time.Millisecond     // how long a busy reader waits for more places

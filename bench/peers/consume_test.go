@@ -268,7 +268,7 @@ func BenchmarkConsumeSlow(b *testing.B) {
 	const work = 2 * time.Millisecond
 	bench.Comparison{
 		Name: "streams-2-consume-slow", Title: "Consuming, a handler that waits 2 ms",
-		About:   "As before, with a handler that waits as if for a database. One process, its default limit of 256 handlers at once.",
+		About:   "As before, with a handler that waits as if for a database. One process, its default limit of 1,024 handlers at once.",
 		Servers: []string{w.version}, Metrics: consumeMetrics,
 		Variants: []bench.Variant{
 			consume(w, "Foyer", 100_000, work, foyer),
