@@ -23,7 +23,7 @@ import (
 
 const (
 	bookings     = 10_000
-	bookingBatch = 64
+	bookingBatch = 128
 	sqlWriters   = 4
 	aloneWriters = 16
 )

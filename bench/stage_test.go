@@ -68,7 +68,7 @@ func redisStage(b *testing.B) *stage {
 func newStage(b *testing.B) *stage {
 	b.Helper()
 	s := redisStage(b)
-	url := testenv.StartPostgres(b).URL
+	url := testenv.StartPostgres(b, "fsync=on").URL // as in production: what is answered outlives the machine
 	db, err := store.Open(b.Context(), url)
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = db.Close() })
@@ -79,7 +79,7 @@ func newStage(b *testing.B) *stage {
 	b.Cleanup(s.sql.Close)
 	var version string
 	require.NoError(b, s.sql.QueryRow(b.Context(), "SHOW server_version").Scan(&version))
-	s.servers = append(s.servers, "PostgreSQL "+version+" (synchronous_commit on, fsync off)")
+	s.servers = append(s.servers, "PostgreSQL "+version+" (synchronous_commit on, fsync on)")
 	return s
 }
 

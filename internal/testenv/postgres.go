@@ -76,13 +76,14 @@ func postgresURL(t testing.TB) string {
 // postgres is a private server. It forgets nothing when it is killed, unless it is
 // the shared one, which is only ever thrown away.
 type postgres struct {
-	url     string
-	dir     string
-	durable bool // a commit that was answered outlives the server's process
-	port    int  // the same at every start; 0 before the first
-	bin     string
-	owner   *syscall.Credential // whom it runs as, where that is not this process's user
-	p       *process
+	url      string
+	dir      string
+	durable  bool // a commit that was answered outlives the server's process
+	settings []string
+	port     int // the same at every start; 0 before the first
+	bin      string
+	owner    *syscall.Credential // whom it runs as, where that is not this process's user
+	p        *process
 }
 
 func (s *postgres) close() {
@@ -90,7 +91,7 @@ func (s *postgres) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-func newPostgres(durable bool) (*postgres, error) {
+func newPostgres(durable bool, settings ...string) (*postgres, error) {
 	initdb, err := program("initdb", "postgresql", postgresBinaries)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func newPostgres(durable bool) (*postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make postgres directory: %w", err)
 	}
-	s := &postgres{dir: dir, durable: durable, bin: filepath.Dir(initdb)}
+	s := &postgres{dir: dir, durable: durable, settings: settings, bin: filepath.Dir(initdb)}
 	if err := s.launch(initdb); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -167,6 +168,9 @@ func (s *postgres) run() (err error) {
 	}
 	if !s.durable {
 		args = append(args, "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+	}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting) // the last of one name counts
 	}
 	logFile := filepath.Join(s.dir, "postgres.log")
 	p, err := start(filepath.Join(s.bin, "postgres"), args, s.owner, syscall.SIGQUIT, logFile)

@@ -21,10 +21,11 @@ type PostgresServer struct {
 	postgres *postgres
 }
 
-// StartPostgres starts a server of the test's own, killed when the test ends.
-func StartPostgres(t testing.TB) *PostgresServer {
+// StartPostgres starts a server of the test's own, killed when the test ends. Settings
+// are written NAME=VALUE.
+func StartPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
-	server, err := newPostgres(true)
+	server, err := newPostgres(true, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
