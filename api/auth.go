@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,24 +47,37 @@ type claims struct {
 	Roles []string `json:"roles,omitempty"`
 }
 
-// UnmarshalJSON refuses instants that are no numbers: the library takes one in quotes,
-// which other readers of the same token do not.
+// lastInstant is the end of the year 9999, in seconds since 1970.
+const lastInstant = 253_402_300_799
+
+// UnmarshalJSON reads a token as every other reader of it does. Left alone, the decoder
+// takes Sub for sub and Roles for roles, and the library an instant in quotes, or one that
+// no calendar has.
 func (c *claims) UnmarshalJSON(raw []byte) error {
-	var instants struct {
-		Expires   json.RawMessage `json:"exp"`
-		NotBefore json.RawMessage `json:"nbf"`
-		IssuedAt  json.RawMessage `json:"iat"`
-	}
-	if err := json.Unmarshal(raw, &instants); err != nil {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
 		return err
 	}
-	for _, at := range []json.RawMessage{instants.Expires, instants.NotBefore, instants.IssuedAt} {
-		if len(at) > 0 && at[0] == '"' {
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		var at *float64
+		if value, there := all[name]; there && json.Unmarshal(value, &at) != nil {
 			return errors.New("exp, nbf and iat must be numbers")
 		}
+		if at != nil && math.Abs(*at) > lastInstant {
+			return errors.New("exp, nbf and iat must be within the years of a calendar")
+		}
 	}
-	type plain claims // without this method
-	return json.Unmarshal(raw, (*plain)(c))
+	for name, field := range map[string]any{
+		"iss": &c.Issuer, "sub": &c.Subject, "aud": &c.Audience, "exp": &c.ExpiresAt, "nbf": &c.NotBefore, "iat": &c.IssuedAt,
+		"jti": &c.ID, "name": &c.Name, "roles": &c.Roles,
+	} {
+		if value, there := all[name]; there {
+			if err := json.Unmarshal(value, field); err != nil {
+				return fmt.Errorf("claim %s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // authenticator checks identity tokens. The algorithm of a token selects which
@@ -139,8 +153,11 @@ func onlyExpired(err error) bool {
 // identity refuses subjects that could not be stored or told apart.
 func (c claims) identity() (Identity, error) {
 	sub := c.Subject
-	if sub == "" || len(sub) > domain.MaxPersonIDBytes || !utf8.ValidString(sub) || strings.ContainsRune(sub, 0) {
+	if sub == "" || len(sub) > domain.MaxPersonIDBytes || strings.ContainsRune(sub, 0) {
 		return Identity{}, unauthorized(fmt.Sprintf("The token's sub must have 1 to %d bytes.", domain.MaxPersonIDBytes))
+	}
+	if strings.ContainsRune(sub, utf8.RuneError) { // what the decoder makes of any text that is none
+		return Identity{}, unauthorized("The token's sub must be Unicode text.")
 	}
 	name := strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(c.Name, "\x00", ""), ""))
 	if runes := []rune(name); len(runes) > maxNameRunes {

@@ -60,6 +60,24 @@ func TestASharedSecretIdentifies(t *testing.T) {
 	require.False(t, who.Operator())
 }
 
+// A provider that lets people choose claims of their own must not have let them choose who
+// they are: SUB and Roles are nobody's sub and roles, wherever they stand.
+func TestClaimsInOtherLettersAreNotOurs(t *testing.T) {
+	t.Parallel()
+	a, err := newAuthenticator([]byte(testSecret), "")
+	require.NoError(t, err)
+	claims := claimsFor("ada")
+	for _, name := range []string{"SUB", "Sub", "sUb", "suB", "subject"} {
+		claims[name] = "victim"
+	}
+	claims["Roles"], claims["ROLES"], claims["NAME"], claims["Exp"], claims["zExp"] = []string{roleOperator}, []string{roleOperator}, 7, 1, "x"
+	who, err := a.Identify(bearer(t, signToken(t, jwt.SigningMethodHS256, []byte(testSecret), "", claims)))
+	require.NoError(t, err)
+	require.Equal(t, domain.PersonID("ada"), who.Person)
+	require.Equal(t, "ada", who.Name)
+	require.False(t, who.Operator())
+}
+
 // critical is a token that says that its reader must understand something.
 func critical(t *testing.T) string {
 	t.Helper()
@@ -96,6 +114,9 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"exp is a text":      {with(func(c jwt.MapClaims) { c["exp"] = strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10) }), codeUnauthorized},
 		"nbf is a text":      {with(func(c jwt.MapClaims) { c["nbf"] = "1" }), codeUnauthorized},
 		"iat is a text":      {with(func(c jwt.MapClaims) { c["iat"] = "1" }), codeUnauthorized},
+		"exp is past years":  {with(func(c jwt.MapClaims) { c["exp"] = 1e20 }), codeUnauthorized},
+		"Sub is not sub":     {with(func(c jwt.MapClaims) { delete(c, "sub"); c["Sub"] = "ada" }), codeUnauthorized},
+		"sub is no text":     {with(func(c jwt.MapClaims) { c["sub"] = "a\xff" }), codeUnauthorized},
 		"critical header":    {critical(t), codeUnauthorized},
 		"no token":           {"", codeUnauthorized},
 		"nonsense":           {"a.b.c", codeUnauthorized},

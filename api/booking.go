@@ -196,7 +196,7 @@ type bookingsView struct {
 func (s *Server) listBookings(c echo.Context, who Identity) error {
 	var q query
 	limit := q.number(c, "limit", domain.DefaultBookingPage, 1, domain.MaxBookingPage)
-	before := c.QueryParam("before")
+	before := q.one(c, "before")
 	if before != "" && !plain(before, maxIDBytes) {
 		q.add("before", "must be the id of a booking")
 	}

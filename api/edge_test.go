@@ -240,7 +240,7 @@ func (e *edge) send(request *http.Request) answer {
 		_ = json.Unmarshal(a.body, &a.json)
 	}
 	require.NotEmpty(e.t, response.Header.Get(headerCorrelation), "every answer names its request")
-	e.spec.check(e.t, request.Method, request.URL.Path, a)
+	e.spec.check(e.t, request.Method, request.URL.EscapedPath(), a)
 	return a
 }
 

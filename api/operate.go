@@ -190,7 +190,7 @@ type actionView struct {
 func actionPage(c echo.Context) (before string, limit int, err error) {
 	var q query
 	n := q.number(c, "limit", domain.DefaultActionPage, 1, domain.MaxActionPage)
-	before = c.QueryParam("before")
+	before = q.one(c, "before")
 	if len(before) > maxIDBytes {
 		q.add("before", "is no id of an action")
 	}

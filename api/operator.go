@@ -70,7 +70,7 @@ const (
 func (s *Server) listDeadLetters(c echo.Context, _ Identity) error {
 	var q query
 	limit := q.number(c, "limit", defaultDeadLetters, 1, mostDeadLetters)
-	stream := c.QueryParam("stream")
+	stream := q.one(c, "stream")
 	if stream != "" && !slices.Contains(events.Streams(), stream) {
 		q.add("stream", "is not a stream of commands")
 	}

@@ -47,15 +47,6 @@ func (s *Server) passRevocations(c echo.Context) error {
 	return c.JSON(http.StatusOK, page)
 }
 
-// one reads a parameter that stands once; absent it is empty.
-func (q *query) one(c echo.Context, name string) string {
-	values := c.QueryParams()[name]
-	if len(values) > 1 {
-		q.add(name, "must stand once")
-	}
-	return c.QueryParam(name)
-}
-
 // parseRevocationCursor reads what passRevocations has answered; empty is the beginning.
 func parseRevocationCursor(text string) (lua.RevocationCursor, bool) {
 	if text == "" {

@@ -184,7 +184,7 @@ func (s *Server) routes() *echo.Echo {
 	if len(s.config.AllowedOrigins) > 0 {
 		e.Use(s.cors())
 	}
-	e.Use(s.orPage, bound, noStore)
+	e.Use(s.orPage, plainPath, bound, noStore)
 	s.mountOperations(e)
 	s.hub.register(e)
 	// Without middleware of its own: Echo would mount a catch-all beneath it, which
