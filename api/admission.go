@@ -37,16 +37,32 @@ func (a *admissions) request(show domain.ShowID, person domain.PersonID) domain.
 	return a.ids.For(show, person)
 }
 
-// join gives the person a place at the show, the same one when asked again;
-// created tells whether it is new. With a code it is in the code's lane; a code that
-// does not count fails the whole, so that nobody finds out at the end of the wait.
+// joinTries bounds how often joining is tried anew because the draw got another seed.
+const joinTries = 3
+
+// join gives the person a place at the show, the same one when asked again; created tells
+// whether it is new. Whoever has read the show before its draw got another seed reads it
+// again: a place drawn by the seed of before would be one that everybody could foretell.
 func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID, code string) (place domain.Place, created bool, err error) {
+	for range joinTries {
+		place, created, err = a.joinOnce(ctx, who, show, code)
+		if !errors.Is(err, domain.ErrDrawChanged) {
+			break
+		}
+		a.shows.forget(show)
+	}
+	return place, created, err
+}
+
+// joinOnce joins by what is known of the show now. With a code it is in the code's lane; a code that
+// does not count fails the whole, so that nobody finds out at the end of the wait.
+func (a *admissions) joinOnce(ctx context.Context, who Identity, show domain.ShowID, code string) (place domain.Place, created bool, err error) {
 	s, err := a.shows.get(ctx, show)
 	if err != nil {
 		return domain.Place{}, false, err
 	}
 	request := a.request(show, who.Person)
-	join := lua.JoinRequest{ShowID: show, RequestID: request, DrawScore: domain.DrawScore(s.DrawSeed, request)}
+	join := lua.JoinRequest{ShowID: show, RequestID: request, DrawScore: domain.DrawScore(s.DrawSeed, request), DrawMark: domain.DrawMark(s.DrawSeed)}
 	if code != "" {
 		opened, lane, err := a.codes.Open(code, &s, who.Person, time.Now())
 		if err != nil {

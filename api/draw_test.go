@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"foyer/domain"
 	"foyer/internal/testenv"
 )
 
@@ -94,4 +96,58 @@ func TestAClosedDrawDoesNotOpenAgain(t *testing.T) {
 	after := e.call(e.operator, "PATCH", plain, object{"opensAt": now.Add(time.Hour), "prequeueAt": now.Add(time.Minute)}).is(http.StatusOK).json["draw"].(object)
 	require.Nil(t, after["seed"])
 	require.NotEqual(t, before["seedHash"], after["seedHash"], "the known seed is not used")
+}
+
+// Where people have joined in the order in which they came, a draw that begins afterwards
+// put everybody who was drawn before them, and whoever had left and came back stood in it
+// without having taken part. Moving the opening alone passes nobody; a reset draws.
+func TestADrawDoesNotBeginWhereSomebodyWaits(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	now := time.Now()
+	show := e.show(object{"opensAt": now.Add(-time.Minute), "queue": object{"maxActive": 1}})
+	first, second := e.person(), e.person()
+	e.call(first, "POST", show+"/admission", nil).is(http.StatusCreated)
+	e.call(second, "POST", show+"/admission", nil).is(http.StatusCreated)
+	drawn := object{"opensAt": now.Add(time.Hour), "prequeueAt": now.Add(-time.Second)}
+	e.call(e.operator, "PATCH", show, drawn).fails(http.StatusUnprocessableEntity, codeInvalid)
+	e.call(e.operator, "PATCH", show, object{"queue": object{"lateJoinSeconds": 3600}}).fails(http.StatusUnprocessableEntity, codeInvalid)
+
+	e.call(e.operator, "PATCH", show, object{"opensAt": now.Add(time.Hour)}).is(http.StatusOK)
+	e.call(e.operator, "PATCH", show, object{"prequeueAt": now.Add(-time.Second)}).fails(http.StatusUnprocessableEntity, codeInvalid)
+	e.call(e.operator, "PATCH", show, object{"opensAt": now.Add(-time.Second)}).is(http.StatusOK)
+	require.EqualValues(t, 1, e.call(second, "GET", show+"/admission", nil).is(http.StatusOK).json["rank"])
+
+	e.call(e.operator, "POST", strings.Replace(show, "/api", "/api/operator", 1)+"/reset", drawn).is(http.StatusOK)
+	require.Equal(t, "PREQUEUE", e.call(first, "POST", show+"/admission", nil).is(http.StatusCreated).json["status"])
+}
+
+// A process that has not heard of a reset yet drew places by the seed of before, which
+// everybody knew. It finds out from the step that would give the place.
+func TestNobodyIsDrawnByASeedThatIsKnown(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	now := time.Now()
+	show := e.show(object{"prequeueAt": now.Add(-time.Hour), "opensAt": now.Add(-time.Minute)})
+	id := domain.ShowID(show[strings.LastIndexByte(show, '/')+1:])
+	known := e.call("", "GET", show, nil).is(http.StatusOK).json["draw"].(object)["seed"]
+	require.NotNil(t, known)
+	// Another process resets the show; this one hears nothing of it.
+	desk := *e.server.newDesk()
+	_, err := desk.Reset(t.Context(), "olga", id, struct{}{}, func(s *domain.Show) error {
+		s.OpensAt = now.Add(time.Hour).UTC()
+		return nil
+	})
+	require.NoError(t, err)
+	e.call(e.person(), "POST", show+"/admission", nil).is(http.StatusCreated)
+
+	reset, err := e.store.Show(t.Context(), id)
+	require.NoError(t, err)
+	require.NotEqual(t, known, reset.DrawSeed)
+	drawn, err := e.steps.Drawn(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, drawn.Waiting, 1)
+	for request, score := range drawn.Waiting {
+		require.Equal(t, domain.DrawScore(reset.DrawSeed, request), score)
+	}
 }

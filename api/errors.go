@@ -260,7 +260,7 @@ func unavailable(err error) bool {
 	for _, known := range []error{
 		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, sql.ErrConnDone,
-		redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted, domain.ErrNotLoaded,
+		redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted, domain.ErrNotLoaded, domain.ErrDrawChanged,
 	} {
 		if errors.Is(err, known) {
 			return true

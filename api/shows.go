@@ -311,6 +311,10 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 	if seating := body.Seating.value; seating != nil && seating.Sections.set {
 		return invalid("seating.sections", "cannot be changed; seats of the plan may be sold")
 	}
+	joined, err := s.joinedBefore(c, body)
+	if err != nil {
+		return err
+	}
 	return s.operateOn(c, who, body.action(), json.RawMessage(raw), func(show *domain.Show) error {
 		var q query
 		set(&q, "pause", body.Pause, &show.Paused)
@@ -331,21 +335,43 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 				return err
 			}
 		}
-		return errors.Join(show.Queue.KeepsLanes(before.Queue), guardDraw(before, show, time.Now()))
+		return errors.Join(show.Queue.KeepsLanes(before.Queue), guardDraw(before, show, joined, time.Now()))
 	})
 }
 
-// guardDraw refuses to open a draw again: its seed is known, so whoever joined now
-// could tell their place before they join, and those who wait would be passed. A show
-// that opens again and had no draw gets a seed that nobody knows.
-func guardDraw(before domain.Show, after *domain.Show, now time.Time) error {
-	if now.Before(before.DrawClosesAt()) || !now.Before(after.DrawClosesAt()) {
-		return nil
+// joinedBefore is how many have had a place so far, for a change that moves the draw; it
+// is asked for before the change, since a transaction must not wait for Redis.
+func (s *Server) joinedBefore(c echo.Context, change showChange) (int64, error) {
+	queue := change.Queue.value
+	if !change.PrequeueAt.set && !change.OpensAt.set && (queue == nil || !queue.LateJoinSeconds.set) {
+		return 0, nil
 	}
-	if before.HasDraw() {
+	ctx := c.Request().Context()
+	show, err := s.shows.get(ctx, showParam(c))
+	if err != nil {
+		return 0, err
+	}
+	stats, err := s.deps.Steps.Stats(ctx, show.ID)
+	if err != nil {
+		return 0, err
+	}
+	return stats[0].Joined, nil
+}
+
+// guardDraw refuses to open a draw again: its seed is known, so whoever joined now could
+// tell their place before they join. It refuses to begin one where people have joined in
+// the order in which they came: everybody who is drawn would pass them. A show that opens
+// again, and nobody has come to, gets a seed that nobody knows.
+func guardDraw(before domain.Show, after *domain.Show, joined int64, now time.Time) error {
+	closed, open := !now.Before(before.DrawClosesAt()), now.Before(after.DrawClosesAt())
+	switch {
+	case closed && open && before.HasDraw():
 		return invalid("opensAt", "cannot be moved: the draw has closed and its seed is known; reset the show to draw anew")
+	case open && after.HasDraw() && !before.HasDraw() && joined > 0:
+		return invalid("prequeueAt", "cannot begin a draw: people have joined already, and whoever is drawn would pass them; reset the show to draw")
+	case closed && open:
+		after.DrawSeed = domain.NewDrawSeed()
 	}
-	after.DrawSeed = domain.NewDrawSeed()
 	return nil
 }
 

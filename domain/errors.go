@@ -17,6 +17,9 @@ var (
 	// ErrNotLoaded is returned by a step in Redis when the show's keys are not
 	// there; the keys must be restored from SQL before the step can run.
 	ErrNotLoaded = errors.New("show is not loaded in redis")
+	// ErrDrawChanged is returned when a place was drawn by another seed than the show's:
+	// the show has changed since it was read.
+	ErrDrawChanged = errors.New("draw has another seed by now")
 	// ErrNotJoined is returned when a person has no place at a show.
 	ErrNotJoined = errors.New("no place at this show")
 	// ErrSoldOut is returned when joining a show with no seats left.

@@ -22,6 +22,8 @@ type JoinRequest struct {
 	ShowID    domain.ShowID
 	RequestID domain.RequestID
 	DrawScore int64
+	// DrawMark is the domain.DrawMark of the seed that the score follows from; 0: whichever.
+	DrawMark int64
 
 	// Lane is the number of the line to join; 0 is the ordinary one. A code with a number
 	// of uses gives it to so many people only, whoever comes back counted once.
@@ -48,7 +50,8 @@ type joined struct {
 // place is over gets a new one at the end of the line, or of the lane asked for. With room inside and nobody
 // waiting they have a turn at once. It fails with *domain.NotOpenError,
 // domain.ErrSoldOut or domain.ErrClosed where there are no new places, and with
-// domain.ErrCodeUsedUp where only a code would give one.
+// domain.ErrCodeUsedUp where only a code would give one, and with domain.ErrDrawChanged
+// where places are drawn by another seed than the one that the score follows from.
 //
 // Calls that come at the same time travel together.
 func (s *Steps) Join(ctx context.Context, req JoinRequest) (place domain.Place, created bool, err error) {
@@ -58,16 +61,40 @@ func (s *Steps) Join(ctx context.Context, req JoinRequest) (place domain.Place, 
 
 // joinAll joins people at one show, in the order given.
 func (s *Steps) joinAll(ctx context.Context, show domain.ShowID, requests []JoinRequest) ([]outcome[joined], error) {
-	args := []any{domain.DrawCeiling}
+	outcomes := make([]outcome[joined], 0, len(requests))
+	for len(requests) > 0 { // in one step, but while some have read a change of the show and others not
+		same := slices.IndexFunc(requests, func(r JoinRequest) bool { return r.DrawMark != requests[0].DrawMark })
+		if same < 0 {
+			same = len(requests)
+		}
+		part, err := s.joinByOneSeed(ctx, show, requests[:same])
+		if err != nil {
+			return nil, err
+		}
+		outcomes, requests = append(outcomes, part...), requests[same:]
+	}
+	return outcomes, nil
+}
+
+// joinByOneSeed joins people whose scores follow from one seed. Where it is another than
+// the show's, that is everybody's outcome.
+func (s *Steps) joinByOneSeed(ctx context.Context, show domain.ShowID, requests []JoinRequest) ([]outcome[joined], error) {
+	args := []any{domain.DrawCeiling, requests[0].DrawMark}
 	for _, req := range requests {
 		args = append(args, string(req.RequestID), req.drawn())
 	}
+	outcomes := make([]outcome[joined], len(requests))
 	r, err := s.step(ctx, "admission_join", show, args...)
+	if errors.Is(err, domain.ErrDrawChanged) {
+		for i := range outcomes {
+			outcomes[i].err = err
+		}
+		return outcomes, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	stats, at := r.list(0).stats(show)
-	outcomes := make([]outcome[joined], len(requests))
 	for i, req := range requests {
 		entry := r.list(1 + i)
 		if code := entry.str(0); code != "OK" {

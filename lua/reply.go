@@ -42,6 +42,8 @@ func failure(code string, detail reply) error {
 	switch code {
 	case "NOT_LOADED":
 		return domain.ErrNotLoaded
+	case "OTHER_DRAW":
+		return domain.ErrDrawChanged
 	case "STALE":
 		return errStale
 	case "LOADED":

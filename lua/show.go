@@ -64,6 +64,7 @@ func settings(show domain.Show) []any {
 		"join_at", show.JoinOpensAt().UnixMilli(),
 		"opens_at", show.DrawClosesAt().UnixMilli(), // when admission begins
 		"closes_at", closesAt,
+		"draw_mark", domain.DrawMark(show.DrawSeed),
 		"paused", oneIf(show.Paused),
 		"closed", oneIf(show.Closed),
 	}

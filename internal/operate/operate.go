@@ -86,9 +86,14 @@ func (d *Desk) publish(ctx context.Context, show domain.Show) error {
 	if err := d.Steps.Configure(ctx, show); err != nil {
 		return fmt.Errorf("configure show %s: %w", show.ID, err)
 	}
+	d.announce(ctx, show)
+	return nil
+}
+
+// announce says that a show has changed, and lets people in whom that lets in.
+func (d *Desk) announce(ctx context.Context, show domain.Show) {
 	d.tell(ctx, events.Notification{Event: events.EventShow, ShowID: show.ID, Epoch: show.Epoch, Version: show.Revision})
 	d.slotFreed(ctx, show.ID)
-	return nil
 }
 
 // tell publishes facts; readers find out by version what they missed.

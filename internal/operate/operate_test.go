@@ -247,6 +247,38 @@ func TestT37AResetThatDiedIsTakenUp(t *testing.T) {
 	require.EqualValues(t, 1, b.stats().Joined, "it is done once")
 }
 
+// hasty is somebody who joins as soon as the places have ended.
+type hasty struct {
+	*lua.Steps
+	place domain.Place
+}
+
+func (h *hasty) Reset(ctx context.Context, show domain.ShowID, epoch int64) (ended int64, done bool, err error) {
+	ended, done, err = h.Steps.Reset(ctx, show, epoch)
+	if err == nil {
+		h.place, _, err = h.Join(ctx, lua.JoinRequest{ShowID: show, RequestID: "hasty"})
+	}
+	return ended, done, err
+}
+
+// Places ended before the show had its new times: whoever joined in between was let into
+// the new epoch at once, ahead of its draw.
+func TestNobodyIsLetInBetweenAResetAndItsDraw(t *testing.T) {
+	t.Parallel()
+	b := newBooth(t, func(*domain.Show) {})
+	b.join(2)
+	first := &hasty{Steps: b.steps}
+	b.Steps = first
+	_, err := b.Reset(t.Context(), operator, b.show.ID, struct{}{}, func(s *domain.Show) error {
+		prequeue := time.Now().Add(-time.Second).UTC()
+		s.PrequeueAt, s.OpensAt = &prequeue, time.Now().Add(time.Hour).UTC()
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, domain.StatusPrequeue, first.place.Status)
+	require.Zero(t, b.stats().Active)
+}
+
 // A reset of a show whose draw is over needs another seed, since its own is known.
 func TestAResetDrawsAnew(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,9 @@ import (
 // run out by themselves; passes of before count no more. A draw whose seed is known gets
 // a new one. change may set when the show opens again.
 //
-// SQL begins the epoch, then one step in Redis ends all places. When it dies between the
-// two, Resume does the rest: the action is written down as not done.
+// SQL begins the epoch, then Redis takes over when the show opens, then one step in Redis
+// ends all places. When it dies on the way, Resume does the rest: the action is written
+// down as not done.
 func (d *Desk) Reset(ctx context.Context, who domain.PersonID, id domain.ShowID, detail any, change func(*domain.Show) error) (domain.Show, error) {
 	action := newAction(who, id, domain.ActionReset, detail)
 	show, err := d.Store.ResetShow(ctx, action, func(show *domain.Show) error {
@@ -30,16 +31,19 @@ func (d *Desk) Reset(ctx context.Context, who domain.PersonID, id domain.ShowID,
 	return show, d.endPlaces(ctx, show, show.Epoch, action)
 }
 
-// endPlaces does the half of a reset that is Redis's. It is safe to repeat.
-// Places of a later epoch are left alone.
+// endPlaces does the half of a reset that is Redis's. It is safe to repeat. Places of a
+// later epoch are left alone. The times come first: between the two steps whoever joins
+// has a place that ends, and not one of the new epoch by the times of the old, which
+// would let them in before the draw.
 func (d *Desk) endPlaces(ctx context.Context, show domain.Show, epoch int64, action domain.OperatorAction) error {
+	if err := d.Steps.Configure(ctx, show); err != nil {
+		return fmt.Errorf("configure show %s: %w", show.ID, err)
+	}
 	ended, done, err := d.Steps.Reset(ctx, show.ID, epoch)
 	if err != nil {
 		return fmt.Errorf("end the places of show %s: %w", show.ID, err)
 	}
-	if err := d.publish(ctx, show); err != nil {
-		return err
-	}
+	d.announce(ctx, show)
 	stats, err := d.Steps.Stats(ctx, show.ID)
 	if err != nil {
 		return err
