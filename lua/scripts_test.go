@@ -136,6 +136,26 @@ func showOutcomes() []outcomeCase {
 	}
 }
 
+// joinByAnotherSeed joins by a seed that is not the show's, alone and beside others.
+func joinByAnotherSeed(ctx context.Context, w *world) (any, error) {
+	w.change(func(s *domain.Show) {
+		before := time.Now().Add(-time.Hour)
+		s.PrequeueAt, s.OpensAt = &before, time.Now().Add(time.Hour)
+	})
+	request := JoinRequest{ShowID: w.show.ID, RequestID: "new", DrawScore: 5, DrawMark: domain.DrawMark("another")}
+	_, _, err := w.Join(ctx, request)
+	if !errors.Is(err, domain.ErrDrawChanged) {
+		return nil, fmt.Errorf("drawn by another seed: %w", err)
+	}
+	outcomes, err := w.joinAll(ctx, w.show.ID, []JoinRequest{
+		request, {RequestID: "right", DrawScore: 6, DrawMark: domain.DrawMark(w.show.DrawSeed)}, {RequestID: "unmarked", DrawScore: 7},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []any{outcomes[0].err, outcomes[1].value.place.Status, outcomes[2].value.created}, outcomes[1].err
+}
+
 func admissionOutcomes() []outcomeCase {
 	join := func(ctx context.Context, w *world) (any, error) {
 		place, created, err := w.Join(ctx, JoinRequest{ShowID: w.show.ID, RequestID: "new", DrawScore: 5})
@@ -163,24 +183,7 @@ func admissionOutcomes() []outcomeCase {
 			w.change(func(s *domain.Show) { s.OpensAt = time.Now().Add(time.Hour) })
 			return join(ctx, w)
 		})},
-		{"admission_join", "OTHER_DRAW", loaded(func(ctx context.Context, w *world) (any, error) {
-			w.change(func(s *domain.Show) {
-				before := time.Now().Add(-time.Hour)
-				s.PrequeueAt, s.OpensAt = &before, time.Now().Add(time.Hour)
-			})
-			request := JoinRequest{ShowID: w.show.ID, RequestID: "new", DrawScore: 5, DrawMark: domain.DrawMark("another")}
-			_, _, err := w.Join(ctx, request)
-			if !errors.Is(err, domain.ErrDrawChanged) {
-				return nil, fmt.Errorf("drawn by another seed: %w", err)
-			}
-			outcomes, err := w.joinAll(ctx, w.show.ID, []JoinRequest{
-				request, {RequestID: "right", DrawScore: 6, DrawMark: domain.DrawMark(w.show.DrawSeed)}, {RequestID: "unmarked", DrawScore: 7},
-			})
-			if err != nil {
-				return nil, err
-			}
-			return []any{outcomes[0].err, outcomes[1].value.place.Status, outcomes[2].value.created}, outcomes[1].err
-		})},
+		{"admission_join", "OTHER_DRAW", loaded(joinByAnotherSeed)},
 		{"admission_join", "CLOSED", loaded(func(ctx context.Context, w *world) (any, error) {
 			w.change(func(s *domain.Show) { s.Closed = true })
 			return join(ctx, w)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -36,6 +37,11 @@ func (c listLettersCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Limit < 1 || c.Limit > maxListedLetters {
 		return usageError{fmt.Errorf("--limit must be from 1 to %d", maxListedLetters)}
 	}
+	if c.Stream != "" {
+		if err := checkStream(c.Stream); err != nil {
+			return err
+		}
+	}
 	tools, err := openTools(ctx, c.Flags, config.RoleLetters)
 	if err != nil {
 		return err
@@ -58,6 +64,14 @@ func (c listLettersCommand) Run(ctx context.Context, out io.Writer) error {
 			l.Stream, l.ID, l.At.Format(time.RFC3339), printable(l.Type), printable(string(l.CommandID)), l.Deliveries, l.Reason, brief(l.LastError))
 	}
 	return table.Flush()
+}
+
+// checkStream refuses a stream that there is not: it has no dead letters, whatever was meant.
+func checkStream(name string) error {
+	if streams := app.CommandStreams(); !slices.Contains(streams, name) {
+		return usageError{fmt.Errorf("the stream must be one of %s", strings.Join(streams, ", "))}
+	}
+	return nil
 }
 
 // maxListedLetters bounds a list of dead letters, for each stream.
@@ -99,6 +113,9 @@ type showLetterCommand struct {
 }
 
 func (c showLetterCommand) Run(ctx context.Context, out io.Writer) error {
+	if err := checkStream(c.Stream); err != nil {
+		return err
+	}
 	tools, err := openTools(ctx, c.Flags, config.RoleLetters)
 	if err != nil {
 		return err
@@ -153,6 +170,9 @@ func (c dropLetterCommand) Run(ctx context.Context, out io.Writer) error {
 
 // act does one thing to each dead letter, which is written down with who did it.
 func (c actArguments) act(ctx context.Context, out io.Writer, done string, do func(tools *app.Tools, who domain.PersonID, id string) error) error {
+	if err := checkStream(c.Stream); err != nil {
+		return err
+	}
 	who, err := nameOperator(c.Operator)
 	if err != nil {
 		return usageError{err}

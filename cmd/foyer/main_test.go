@@ -45,6 +45,14 @@ func TestWhatIsWrongIsSaidAndIsAStatus(t *testing.T) {
 		"unsure reset":    {"show", "reset", "s"},
 		"too many":        {"show", "admit", "s", "10001"},
 		"nobody to ask":   {"explain", "s", "ada"},
+		"no such stream":  {"dead-letters", "list", "--stream", "commands.bookings"},
+		"nor to requeue":  {"dead-letters", "requeue", "commands.bookings", "1-1"},
+		"nor to show":     {"dead-letters", "show", "bookings", "1-1"},
+		"nobody's token":  {"token", "--jwt-secret", "s", "--sub", ""},
+		"token of bytes":  {"token", "--jwt-secret", "s", "--sub", "\xff"},
+		"no share":        {"simulate", "--people", "9", "--lane", "a:1:NaN"},
+		"endless weight":  {"simulate", "--people", "9", "--seats-per-buyer", "1,Inf"},
+		"endless weights": {"simulate", "--people", "9", "--seats-per-buyer", "1e308,1e308"},
 	} {
 		status, _, stderr := foyer(t, args...)
 		require.Equal(t, exitUsage, status, name)

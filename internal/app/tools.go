@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"foyer/domain"
 	"foyer/events"
@@ -32,6 +33,7 @@ func OpenTools(ctx context.Context, settings config.Config, log *slog.Logger) (_
 			a.Close()
 		}
 	}()
+	redis.SetLogger(redisLog{log}) // the library has one for the whole process
 	if err := a.openRedis(ctx); err != nil {
 		return nil, err
 	}
@@ -52,6 +54,9 @@ func OpenTools(ctx context.Context, settings config.Config, log *slog.Logger) (_
 		Redis: lua.New(a.commands), SQL: a.store, Streams: events.NewBacklog(a.commands), Letters: a.deadLetters,
 	}}, nil
 }
+
+// CommandStreams are the streams that commands travel on, and may die on.
+func CommandStreams() []string { return events.Streams() }
 
 // Close releases everything.
 func (t *Tools) Close() { t.app.Close() }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"foyer/domain"
@@ -34,17 +35,19 @@ func (p Plan) check() error {
 	return errors.Join(problems...)
 }
 
+var errLaneShares = errors.New("lane shares must be one of each lane at most, none negative, and at most 1 together")
+
 // checkLanes reports shares of lanes that the plan does not have, or that are none.
 func (c Crowd) checkLanes(p Plan) error {
 	total := 0.0
 	for _, share := range c.LaneShares {
-		if !(share >= 0) {
-			total = 2
+		if !(share >= 0 && share <= 1) { // also what is no number at all
+			return errLaneShares
 		}
 		total += share
 	}
 	if len(c.LaneShares) > len(p.Queue.Lanes) || total > 1 {
-		return errors.New("lane shares must be one of each lane at most, none negative, and at most 1 together")
+		return errLaneShares
 	}
 	return nil
 }
@@ -80,7 +83,7 @@ func (c Crowd) check() error {
 		}
 		total += weight
 	}
-	if len(c.Seats) == 0 || len(c.Seats) > maxSeats || !(total > 0) {
+	if len(c.Seats) == 0 || len(c.Seats) > maxSeats || !(total > 0) || math.IsInf(total, 1) {
 		problems = append(problems, fmt.Errorf("seats of a buyer must be 1 to %d weights, none negative and one positive", maxSeats))
 	}
 	return errors.Join(problems...)
