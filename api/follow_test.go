@@ -230,7 +230,7 @@ func TestBookingsReachBothTabs(t *testing.T) {
 		if status == domain.BookingRejected {
 			b.Reason, b.Conflicts = domain.ReasonSeatUnavailable, b.Seats
 		}
-		return events.Notification{Event: events.EventBooking, Version: version, Booking: events.NewBookingFact(b)}
+		return events.Notification{Event: events.EventBooking, Version: version, Bookings: []events.BookingFact{events.NewBookingFact(b)}}
 	}
 	ids := names("booking", 20)
 	for i, id := range ids {
@@ -249,6 +249,35 @@ func TestBookingsReachBothTabs(t *testing.T) {
 		f := page.await(events.EventBooking)
 		require.Equal(t, domain.ReasonSeatUnavailable, f.Reason)
 		require.Contains(t, f.raw, `"conflicts":["A-1-1"]`)
+	}
+}
+
+// One notification tells of many people's bookings: each hears of their own, and of
+// nobody else's.
+func TestBookingsToldTogetherReachTheirOwnPeople(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t)
+	w.activate("one")
+	w.activate("two")
+	one, _ := w.open("one")
+	two, _ := w.open("two")
+	fact := func(id domain.BookingID, person string, status domain.BookingStatus) events.BookingFact {
+		return events.BookingFact{BookingID: id, RequestID: w.request(person), Seats: []domain.SeatID{"A-1-1"}, Price: 1050, Status: status}
+	}
+	w.notify(events.Notification{Event: events.EventBooking, Version: 100, Bookings: []events.BookingFact{
+		fact("first", "one", domain.BookingRejected), fact("elsewhere", "three", domain.BookingConfirmed),
+		fact("second", "two", domain.BookingRejected), fact("third", "one", domain.BookingRejected),
+	}})
+	for page, want := range map[*tab][]domain.BookingID{one: {"first", "third"}, two: {"second"}} {
+		for _, id := range want {
+			f := page.await(events.EventBooking)
+			require.Equal(t, id, f.BookingID)
+			require.EqualValues(t, 100, f.Version)
+			require.Equal(t, w.show.ID, f.ShowID)
+			require.Contains(t, f.raw, `"seats":["A-1-1"],"price":10.5`)
+		}
+		page.settle(w)
+		require.Len(t, page.of(events.EventBooking), len(want))
 	}
 }
 
@@ -271,7 +300,7 @@ func TestBookingEndsSession(t *testing.T) {
 	_, err = w.steps.CompleteBooking(ctx, booking)
 	require.NoError(t, err)
 	s := w.stats()
-	w.notify(events.Notification{Event: events.EventBooking, Version: s.Version, Booking: events.NewBookingFact(booking)})
+	w.notify(events.Notification{Event: events.EventBooking, Version: s.Version, Bookings: []events.BookingFact{events.NewBookingFact(booking)}})
 	require.Equal(t, "CONFIRMED", page.await(events.EventBooking).Status)
 	page.await(events.EventAdmission, only(domain.StatusLeft))
 }

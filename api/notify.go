@@ -319,15 +319,16 @@ func (c *connection) fitSeats(frame seatsFrame, p *pending) bool {
 }
 
 func (h *Hub) notifyBooking(n events.Notification) {
-	if n.Booking == nil {
-		return
-	}
-	for _, c := range h.registry.find(placeInterest(n.Booking.RequestID)) {
-		c.offerBooking(n.Booking.Booking, stamp{n.Epoch, n.Version, 0}, n.At, false)
-		// A confirmed booking ends its person's session.
-		if n.Booking.Status == domain.BookingConfirmed && c.doubt(n.ShowID, everyPlace) {
-			h.chores.add(chore{chorePlaces, string(n.ShowID)}, 0)
+	doubted := false
+	for _, fact := range n.Bookings {
+		for _, c := range h.registry.find(placeInterest(fact.RequestID)) {
+			c.offerBooking(fact.Booking(n.ShowID), stamp{n.Epoch, n.Version, 0}, n.At, false)
+			// A confirmed booking ends its person's session.
+			doubted = fact.Status == domain.BookingConfirmed && c.doubt(n.ShowID, everyPlace) || doubted
 		}
+	}
+	if doubted {
+		h.chores.add(chore{chorePlaces, string(n.ShowID)}, 0)
 	}
 }
 

@@ -127,9 +127,9 @@ func TestStreamTellsOnesOwnPlace(t *testing.T) {
 	claimBy := time.Now().Add(time.Minute)
 	w.notify(events.Notification{Event: events.EventAdmission, Version: stats.Version + 1, Admitted: []domain.Admitted{{RequestID: w.request("ann"), ClaimBy: claimBy}}})
 	r.await("event: admission\nid: ", "ADMITTED")
-	w.notify(events.Notification{Event: events.EventBooking, Version: stats.Version + 2, Booking: &events.BookingFact{RequestID: w.request("ann"), Booking: domain.Booking{
-		BookingID: "b-1", ShowID: w.show.ID, RequestID: w.request("ann"), Status: domain.BookingRejected, CreatedAt: claimBy,
-	}}})
+	w.notify(events.Notification{Event: events.EventBooking, Version: stats.Version + 2, Bookings: []events.BookingFact{
+		{BookingID: "b-1", RequestID: w.request("ann"), Status: domain.BookingRejected},
+	}})
 	r.await("event: booking\nid: ", "b-1")
 	r.mu.Lock()
 	defer r.mu.Unlock()

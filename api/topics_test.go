@@ -44,9 +44,9 @@ func TestForeignTopicsAreRefused(t *testing.T) {
 		require.Equal(t, code, page.await(eventError).Code, topic)
 	}
 	w.notify(w.admittedFact("victim", 1000))
-	w.notify(events.Notification{Event: events.EventBooking, Version: 1001, Booking: events.NewBookingFact(domain.Booking{
-		BookingID: "b", ShowID: w.show.ID, RequestID: w.request("victim"), Status: domain.BookingConfirmed,
-	})})
+	w.notify(events.Notification{Event: events.EventBooking, Version: 1001, Bookings: []events.BookingFact{
+		{BookingID: "b", RequestID: w.request("victim"), Status: domain.BookingConfirmed},
+	}})
 	w.say(room, "victim", "a secret")
 	page.settle(w)
 	require.Empty(t, page.of(events.EventAdmission))

@@ -104,9 +104,10 @@ func TestNotificationsOnTheWire(t *testing.T) {
 	numbers.Stats, soldOut.Stats = stats, stats
 	seats.SeatsChanged, seats.SeatVersion = []domain.Seat{{ID: "A-1-1", State: domain.SeatHeld}, {ID: "A-1-2", State: domain.SeatFree}}, 3
 	booked := of(EventBooking)
-	b := booking("command-1")
-	b.PersonID = "" // stays out of notifications
-	booked.Booking = NewBookingFact(b)
+	sold, refused := booking("command-1"), booking("command-2")
+	sold.Status = domain.BookingConfirmed
+	refused.Status, refused.Reason, refused.Conflicts = domain.BookingRejected, domain.ReasonSeatUnavailable, refused.Seats[:1]
+	booked.Bookings = []BookingFact{NewBookingFact(sold), NewBookingFact(refused)}
 	said, read := of(EventChatMessage), of(EventChatRead)
 	said.RoomID, read.RoomID = "room-1", "room-1"
 	said.Message = &domain.ChatMessage{RoomID: "room-1", Seq: 3, Sender: "ann", SenderName: "Ann", Text: "hello", At: at}

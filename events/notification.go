@@ -43,7 +43,7 @@ type Notification struct {
 	SeatsChanged []domain.Seat `json:"seats,omitempty"` // SEATS: state as of SeatVersion
 	SeatVersion  int64         `json:"seatVersion,omitempty"`
 
-	Booking *BookingFact `json:"booking,omitempty"` // BOOKING
+	Bookings []BookingFact `json:"bookings,omitempty"` // BOOKING: as they stand, all of ShowID and as of Version
 
 	RoomID  domain.RoomID        `json:"roomId,omitempty"`  // CHAT_MESSAGE, CHAT_READ
 	Message *domain.ChatMessage  `json:"message,omitempty"` // CHAT_MESSAGE
@@ -58,15 +58,31 @@ type PlaceFact struct {
 	ExpiresAt *time.Time       `json:"expiresAt,omitempty"` // end of the session, while ACTIVE
 }
 
-// BookingFact is a booking as it stands, and the request that it is for.
+// BookingFact is where a booking stands, and the request that it is for.
 type BookingFact struct {
-	domain.Booking
-	RequestID domain.RequestID `json:"requestId"`
+	BookingID domain.BookingID     `json:"bookingId"`
+	RequestID domain.RequestID     `json:"requestId"`
+	Seats     []domain.SeatID      `json:"seats"`
+	Price     domain.Price         `json:"price"`
+	Status    domain.BookingStatus `json:"status"`
+	Reason    string               `json:"reason,omitempty"`
+	Conflicts []domain.SeatID      `json:"conflicts,omitempty"`
 }
 
 // NewBookingFact makes the fact of a booking that knows its request.
-func NewBookingFact(b domain.Booking) *BookingFact {
-	return &BookingFact{Booking: b, RequestID: b.RequestID}
+func NewBookingFact(b domain.Booking) BookingFact {
+	return BookingFact{
+		BookingID: b.BookingID, RequestID: b.RequestID, Seats: b.Seats, Price: b.Price,
+		Status: b.Status, Reason: b.Reason, Conflicts: b.Conflicts,
+	}
+}
+
+// Booking is what the fact tells of a booking of a show.
+func (f BookingFact) Booking(show domain.ShowID) domain.Booking {
+	return domain.Booking{
+		BookingID: f.BookingID, ShowID: show, RequestID: f.RequestID, Seats: f.Seats, Price: f.Price,
+		Status: f.Status, Reason: f.Reason, Conflicts: f.Conflicts,
+	}
 }
 
 // parseNotification reads a notification, and gives what is inside the ids that
@@ -78,9 +94,6 @@ func parseNotification(payload string) (Notification, error) {
 	}
 	if n.Event == "" || n.Publisher == "" || n.Seq == 0 {
 		return n, fmt.Errorf("decode notification: event, publisher or seq is missing")
-	}
-	if n.Booking != nil {
-		n.Booking.Booking.RequestID = n.Booking.RequestID
 	}
 	if n.Message != nil {
 		n.Message.RoomID = n.RoomID

@@ -173,13 +173,7 @@ func (b *booking) settleInOrder(ctx context.Context, endings []ending) ([]lua.Se
 	b.telling.Lock() // before the next may settle, so that nobody is overtaken
 	b.settling.Unlock()
 	defer b.telling.Unlock()
-	var facts []events.Notification
-	for i, e := range endings {
-		if errs[i] == nil {
-			facts = append(facts, bookingFacts(e.Booking, settled[i])...)
-		}
-	}
-	if err := publish(ctx, b.notify, newestStats(facts)); err != nil {
+	if err := publish(ctx, b.notify, newestStats(bookingFacts(endings, settled, errs))); err != nil {
 		for i := range errs {
 			errs[i] = cmp.Or(errs[i], err)
 		}
@@ -215,12 +209,48 @@ func newestStats(facts []events.Notification) []events.Notification {
 	return kept
 }
 
-func bookingFacts(booking domain.Booking, settled lua.Settlement) []events.Notification {
+// One notification tells of no more bookings than this, and of no more seats of theirs,
+// which bounds it to about 100 KB.
+const (
+	maxToldBookings = 64
+	maxToldSeats    = 1024
+)
+
+// bookingFacts is what there is to tell of settled bookings, in their order. Those that
+// share one change share its notifications: the bookings are told first, then the
+// seats, then the numbers.
+func bookingFacts(endings []ending, settled []lua.Settlement, errs []error) []events.Notification {
+	var facts []events.Notification
+	told, seats := -1, 0 // the notification that more bookings may join, and the seats in it
+	for i, e := range endings {
+		if errs[i] != nil {
+			continue
+		}
+		own := len(e.Booking.Seats) + len(e.Booking.Conflicts)
+		if told < 0 || !sameChange(facts[told], settled[i]) || len(facts[told].Bookings) == maxToldBookings || seats+own > maxToldSeats {
+			told, seats = len(facts), 0
+			facts = append(facts, changeFacts(settled[i])...)
+			facts[told].Bookings = make([]events.BookingFact, 0, min(len(endings)-i, maxToldBookings))
+		}
+		facts[told].Bookings = append(facts[told].Bookings, events.NewBookingFact(e.Booking))
+		seats += own
+	}
+	return facts
+}
+
+// sameChange reports whether a settlement is of the change that was told, and has
+// nothing of its own to tell.
+func sameChange(told events.Notification, s lua.Settlement) bool {
+	return told.ShowID == s.Stats.ShowID && told.Epoch == s.Stats.Epoch && told.Version == s.Stats.Version &&
+		len(s.Seats) == 0 && !s.SoldOutChanged
+}
+
+// changeFacts are the notifications of a change, the first of them for its bookings.
+func changeFacts(settled lua.Settlement) []events.Notification {
 	stats := settled.Stats
-	fact := events.Notification{ShowID: booking.ShowID, Epoch: stats.Epoch, Version: stats.Version}
+	fact := events.Notification{ShowID: stats.ShowID, Epoch: stats.Epoch, Version: stats.Version}
 	told := fact
 	told.Event = events.EventBooking
-	told.Booking = &events.BookingFact{Booking: booking, RequestID: booking.RequestID}
 	facts := []events.Notification{told}
 	if len(settled.Seats) > 0 {
 		facts = append(facts, seatsChanged(stats, settled.Seats))

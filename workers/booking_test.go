@@ -22,10 +22,79 @@ func TestBookingIsSoldToldAndFreesTheSlot(t *testing.T) {
 	require.Zero(t, s.stats().Active, "a confirmed booking ends its session")
 	told := s.told.of(events.EventBooking)
 	require.Len(t, told, 1)
-	require.Equal(t, domain.BookingConfirmed, told[0].Booking.Status)
-	require.Equal(t, booking.RequestID, told[0].Booking.RequestID)
+	require.Equal(t, domain.BookingConfirmed, told[0].Bookings[0].Status)
+	require.Equal(t, booking.RequestID, told[0].Bookings[0].RequestID)
 	admits, _ := s.sent.sent()
 	require.Equal(t, []events.AdmitShow{{ShowID: s.show.ID, Reason: events.ReasonFreed}}, admits)
+}
+
+// Bookings that are settled as one change are told in one notification, before what
+// follows from them; one that is decided otherwise is told of its own, in order.
+func TestBookingsOfOneChangeAreToldTogether(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(*domain.Show) {})
+	var endings []ending
+	for i, person := range []string{"ada", "bob", "cid", "dan"} {
+		booking := s.pending(person, domain.NewSeatID("A", 1, i+1))
+		booking.Status = domain.BookingConfirmed
+		endings = append(endings, ending{Ending: lua.Ending{Booking: booking}})
+	}
+	endings[2].Booking.Status = domain.BookingRejected
+	settleAsIf := func() {
+		_, errs := s.work.booking.settleAll(t.Context(), endings)
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+	}
+	settleAsIf()
+	var order []string
+	for _, fact := range s.told.facts {
+		order = append(order, fact.Event)
+		for _, booking := range fact.Bookings {
+			order = append(order, string(booking.RequestID)+" "+string(booking.Status))
+		}
+	}
+	require.Equal(t, []string{
+		events.EventBooking, "ada CONFIRMED", "bob CONFIRMED", events.EventSeats,
+		events.EventBooking, "cid REJECTED", events.EventSeats,
+		events.EventBooking, "dan CONFIRMED", events.EventSeats, events.EventStats,
+	}, order)
+	told, seats := s.told.of(events.EventBooking), s.told.of(events.EventSeats)
+	for i := range told {
+		require.Equal(t, seats[i].Version, told[i].Version)
+	}
+	require.Equal(t, events.NewBookingFact(endings[1].Booking), told[0].Bookings[1])
+	settleAsIf()
+	told = s.told.of(events.EventBooking)[len(told):]
+	require.Len(t, told, 1, "of repeats that change nothing, all are told again")
+	require.Len(t, told[0].Bookings, len(endings))
+}
+
+// No notification grows without bound, however many bookings share a change.
+func TestToldBookingsAreBounded(t *testing.T) {
+	t.Parallel()
+	many := func(bookings, seats int) []events.Notification {
+		endings := make([]ending, bookings)
+		for i := range endings {
+			endings[i].Booking = domain.Booking{RequestID: domain.RequestID(fmt.Sprint(i)), Seats: make([]domain.SeatID, seats)}
+		}
+		return newestStats(bookingFacts(endings, make([]lua.Settlement, bookings), make([]error, bookings)))
+	}
+	sizes := func(facts []events.Notification) (all []int) {
+		next := 0
+		for _, fact := range facts[:len(facts)-1] {
+			all = append(all, len(fact.Bookings))
+			for _, booking := range fact.Bookings {
+				require.Equal(t, domain.RequestID(fmt.Sprint(next)), booking.RequestID)
+				next++
+			}
+		}
+		require.Equal(t, events.EventStats, facts[len(facts)-1].Event)
+		return all
+	}
+	require.Equal(t, []int{maxToldBookings, maxToldBookings, 1}, sizes(many(2*maxToldBookings+1, 2)))
+	require.Equal(t, []int{2, 1}, sizes(many(3, maxToldSeats/2)))
+	require.Equal(t, []int{1, 1}, sizes(many(2, maxToldSeats+1)), "more than fits is told all the same")
 }
 
 // H6: a commit followed by a crash repeats the command; the repeat must change
@@ -87,9 +156,9 @@ func TestA6SoldBeatsHeld(t *testing.T) {
 	require.NoError(t, s.book(booking, 1))
 	told := s.told.of(events.EventBooking)
 	require.Len(t, told, 1)
-	require.Equal(t, domain.BookingRejected, told[0].Booking.Status)
-	require.Equal(t, domain.ReasonSeatUnavailable, told[0].Booking.Reason)
-	require.Equal(t, []domain.SeatID{"A-1-2"}, told[0].Booking.Conflicts)
+	require.Equal(t, domain.BookingRejected, told[0].Bookings[0].Status)
+	require.Equal(t, domain.ReasonSeatUnavailable, told[0].Bookings[0].Reason)
+	require.Equal(t, []domain.SeatID{"A-1-2"}, told[0].Bookings[0].Conflicts)
 	s.requireSold("A-1-2")
 	require.EqualValues(t, 1, s.stats().Active)
 	_, err := s.steps.Hold(t.Context(), lua.HoldRequest{ShowID: s.show.ID, RequestID: "ada", HoldID: "again", Candidates: [][]domain.SeatID{{"A-1-1"}}})
@@ -160,7 +229,7 @@ func TestH7BookingGivenUpOnReleasesItsSeats(t *testing.T) {
 	s.requireSold()
 	require.Zero(t, s.stats().Held)
 	told := s.told.of(events.EventBooking)
-	require.Equal(t, domain.ReasonFailed, told[0].Booking.Reason)
+	require.Equal(t, domain.ReasonFailed, told[0].Bookings[0].Reason)
 	require.NoError(t, s.book(booking, 6), "a late repeat of the command")
 	s.requireSold()
 }
@@ -261,7 +330,7 @@ func TestACancellationGivenUpOnLeavesTheBooking(t *testing.T) {
 	}
 	s.requireSold("A-1-1")
 	told := s.told.of(events.EventBooking)
-	require.Equal(t, domain.BookingConfirmed, told[len(told)-1].Booking.Status)
+	require.Equal(t, domain.BookingConfirmed, told[len(told)-1].Bookings[0].Status)
 	require.NoError(t, s.work.sweeper.recancelOlder(t.Context(), 0))
 	require.Empty(t, s.sent.taken)
 	require.NoError(t, s.work.Handlers().CancelBooking(t.Context(), events.Delivery{CommandID: booking.CancelCommand()}, command))
