@@ -179,6 +179,20 @@ func TestE2EBrowserJoinsALaneWithACode(t *testing.T) {
 	require.Contains(t, bob.text("#lane"), "fans")
 	require.Equal(t, "1", bob.text("#rank"))
 	do(operator, "see who waits in the lane", chromedp.Poll[bool](`document.querySelector("[data-lane='Waiting: fans']")?.textContent === "1"`))
+
+	// What was told of somebody is gone when the next one is asked for.
+	mail := "cyd+shop@example.org"
+	cyd, err := anybody.DevToken(t.Context(), domain.PersonID(mail), "Cyd")
+	require.NoError(t, err)
+	_, _, err = anybody.As(cyd).Join(t.Context(), show.ID)
+	require.NoError(t, err)
+	do(operator, "name a person", chromedp.SendKeys(chromedp.CSS("#place-name"), mail))
+	operator.click("#explain")
+	operator.sees("#explanation")
+	do(operator, "name nobody", chromedp.SetValue(chromedp.CSS("#place-name"), "nobody"))
+	operator.click("#explain")
+	do(operator, "hear that there is nobody", chromedp.Poll[bool](`document.querySelector("#problem").textContent.includes("Nobody of this name")`))
+	require.True(t, do(operator, "see nothing of the other", chromedp.Evaluate[bool](`document.querySelector("#explanation").hidden`)))
 	dev.terminate(t)
 }
 

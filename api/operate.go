@@ -243,6 +243,9 @@ func (s *Server) explainPlace(c echo.Context, _ Identity) error {
 	if errors.Is(err, domain.ErrNotJoined) && len(named) <= domain.MaxPersonIDBytes {
 		facts, err = s.explain(ctx, show.ID, s.admissions.request(show.ID, domain.PersonID(named)))
 	}
+	if errors.Is(err, domain.ErrNotJoined) {
+		return newProblem(http.StatusNotFound, codeNotJoined, "No place", "Nobody of this name has had a place at this show in its present epoch.").because(err)
+	}
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,10 @@ export function wireActions({ api, act, chosen, say }) {
   });
   byId('place-form').addEventListener('submit', (event) => {
     event.preventDefault();
+    show(byId('explanation'), false); // of somebody else, should there be nothing to tell of this one
     act(async () => renderExplanation(await api.get(path('places/') + at`${byId('place-name').value.trim()}` + '/explain')), '');
   });
+  byId('place-name').addEventListener('input', () => show(byId('explanation'), false));
   byId('remove-place').append(confirmButton('Remove', 'End this place?', () =>
     act(() => removePlace(api, path('remove'), byId('place-name').value.trim()), 'Removed.'), { id: 'remove', class: 'danger' }));
   byId('reset-place').append(confirmButton('Begin anew', 'End everybody’s place? Seats sold stay sold.', () =>
