@@ -80,6 +80,11 @@ type Ending struct {
 // Redis for longer than about 2 ms.
 const maxCompleted = 64
 
+// scriptOf names what settles a booking of a status.
+var scriptOf = map[domain.BookingStatus]string{
+	domain.BookingConfirmed: "booking_complete", domain.BookingRejected: "booking_reject", domain.BookingCancelled: "booking_cancel",
+}
+
 // SettleBookings completes, rejects or cancels bookings by their status, in one round
 // trip; each has its own outcome, as of the method for it alone. They take place in the
 // order given, unless the server had forgotten one of the scripts. Confirmed bookings
@@ -89,20 +94,18 @@ func (s *Steps) SettleBookings(ctx context.Context, endings []Ending) ([]Settlem
 	var calls []call
 	var members [][]int // endings of each call
 	for i, e := range endings {
-		b := e.Booking
+		b, script, last := &endings[i].Booking, scriptOf[e.Booking.Status], len(calls)-1
+		if b.Status == domain.BookingConfirmed && last >= 0 && calls[last].script == script &&
+			calls[last].tag == string(b.ShowID) && len(members[last]) < maxCompleted {
+			calls[last].args = appendCompletion(calls[last].args, b)
+			members[last] = append(members[last], i)
+			continue
+		}
 		args := []any{string(b.BookingID), string(b.HoldID)}
-		script := map[domain.BookingStatus]string{
-			domain.BookingConfirmed: "booking_complete", domain.BookingRejected: "booking_reject", domain.BookingCancelled: "booking_cancel",
-		}[b.Status]
 		switch b.Status {
 		case domain.BookingConfirmed:
-			args = append(append(args, string(b.RequestID), len(b.Seats)), anys(b.Seats)...)
-			last := len(calls) - 1
-			if last >= 0 && calls[last].script == script && calls[last].tag == string(b.ShowID) && len(members[last]) < maxCompleted {
-				calls[last].args = append(calls[last].args, args...)
-				members[last] = append(members[last], i)
-				continue
-			}
+			room := min(len(endings)-i, maxCompleted) * (4 + len(b.Seats)) // should the next be as large
+			args = appendCompletion(make([]any, 0, room), b)
 		case domain.BookingRejected:
 			for _, seat := range e.SoldBy {
 				args = append(args, string(seat.SeatID), string(seat.BookingID), string(seat.RequestID))
@@ -117,27 +120,28 @@ func (s *Steps) SettleBookings(ctx context.Context, endings []Ending) ([]Settlem
 	}
 	replies, failed := s.all(ctx, calls)
 	for c, r := range replies {
+		stats, _ := r.list(0).stats(domain.ShowID(calls[c].tag))
 		for n, i := range members[c] {
-			switch {
-			case failed[c] != nil:
-				errs[i] = failed[c]
-			default:
-				settled[i] = settlement(domain.ShowID(calls[c].tag), r, n)
+			if errs[i] = failed[c]; errs[i] != nil {
+				continue
+			}
+			settled[i] = Settlement{Done: r.int(3+2*n) == 1, FreedSlot: r.int(4+2*n) == 1, Stats: stats}
+			if n == 0 {
+				settled[i].SoldOutChanged = r.int(1) == 1
+				settled[i].Seats = r.list(2).changedSeats()
 			}
 		}
 	}
 	return settled, errs
 }
 
-// settlement reads what a script tells of its nth booking.
-func settlement(show domain.ShowID, r reply, n int) Settlement {
-	s := Settlement{Done: r.int(3+2*n) == 1, FreedSlot: r.int(4+2*n) == 1}
-	s.Stats, _ = r.list(0).stats(show)
-	if n == 0 {
-		s.SoldOutChanged = r.int(1) == 1
-		s.Seats = r.list(2).changedSeats()
+// appendCompletion puts a confirmed booking in the form in which booking_complete reads it.
+func appendCompletion(args []any, b *domain.Booking) []any {
+	args = append(args, string(b.BookingID), string(b.HoldID), string(b.RequestID), len(b.Seats))
+	for _, seat := range b.Seats {
+		args = append(args, string(seat))
 	}
-	return s
+	return args
 }
 
 func (s *Steps) settleOne(ctx context.Context, e Ending) (Settlement, error) {

@@ -14,9 +14,11 @@ if redis.call('HGET', key.settled, booking) then return settlement(0, 0, 0) end
 local was_sold_out = sold_out()
 local hold = read_hold(id)
 release({hold})
-local sales = {}
-for i = 4, #ARGV, 3 do sales[#sales + 1] = {ARGV[i], {booking = ARGV[i + 1], request = ARGV[i + 2]}} end
-sell(sales)
+local seats, sold_by = {}, {}
+for i = 4, #ARGV, 3 do
+  seats[#seats + 1], sold_by[#sold_by + 1] = ARGV[i], {booking = ARGV[i + 1], request = ARGV[i + 2]}
+end
+sell(seats, sold_by)
 redis.call('HSET', key.settled, booking, 'R')
 local changed = mark_sold_out(was_sold_out)
 bump()

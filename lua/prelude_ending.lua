@@ -5,17 +5,16 @@
 local REMEMBERED = 2 * 60 * 1000
 
 -- Makes it known that sessions end, so that their passes count no more. A turn has none.
-local function revoke(requests, claimed)
+local function revoke(requests, deadlines, claimed)
   local sessions, rest = {}, ':' .. int(show.epoch) .. ':' .. int(now)
-  for i, deadline in ipairs(read_many('ZMSCORE', key.active, requests)) do
+  for i, deadline in ipairs(deadlines) do
     if deadline and claimed[i] == 1 then sessions[#sessions + 1] = requests[i] .. ':' .. deadline .. rest end
   end
   if #sessions == 0 then return end
 
   local entries, last = {}, count('revoked', #sessions)
   for i, session in ipairs(sessions) do
-    entries[#entries + 1] = int(last - #sessions + i)
-    entries[#entries + 1] = session
+    entries[2 * i - 1], entries[2 * i] = int(last - #sessions + i), session
   end
   many('ZADD', key.revoked, entries)
 
@@ -31,18 +30,25 @@ local function revoke(requests, claimed)
 end
 
 -- Ends places, in the line or inside, with a final status, why, and their plain holds.
--- Without a reason they are turns and sessions that have run out.
-local function finish(requests, status, why)
+-- Without a reason they are turns and sessions that have run out. Whoever has read
+-- their deadlines just now passes them on.
+local function finish(requests, status, why, deadlines)
+  deadlines = deadlines or read_many('ZMSCORE', key.active, requests)
   local claimed = read_many('SMISMEMBER', key.claimed, requests)
-  revoke(requests, claimed)
-  local ends, unclaimed, start = {}, 0, status .. ':' .. int(now) .. ':'
+  revoke(requests, deadlines, claimed)
+  local start = status .. ':' .. int(now) .. ':'
+  local session, turn = start .. (why or 'session'), start .. (why or 'turn')
+  local ends, in_line, present = {}, {}, {}
   for i, request in ipairs(requests) do
-    if not why and claimed[i] ~= 1 then unclaimed = unclaimed + 1 end
-    ends[2 * i - 1], ends[2 * i] = request, start .. (why or claimed[i] == 1 and 'session' or 'turn')
+    local is_session = claimed[i] == 1
+    ends[2 * i - 1], ends[2 * i] = request, is_session and session or turn
+    -- Nobody is in the line and inside, and the claim of a turn ends presence.
+    if not deadlines[i] then in_line[#in_line + 1] = request end
+    if not is_session then present[#present + 1] = request end
   end
-  if unclaimed > 0 then learn_turns(0, unclaimed) end
-  many('ZREM', key.waiting, requests)
-  many('ZREM', key.presence, requests)
+  if not why and #present > 0 then learn_turns(0, #present) end
+  many('ZREM', key.waiting, in_line)
+  many('ZREM', key.presence, present)
   many('ZREM', key.active, requests)
   many('SREM', key.claimed, requests)
   many('HSET', key.ended, ends)

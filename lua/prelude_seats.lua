@@ -52,26 +52,30 @@ local changes, stamp = {}, nil
 local STATES = {h = 'HELD', b = 'HELD', s = 'SOLD'}
 local TALLY = {h = 'held', b = 'held', s = 'sold'}
 
--- Changes seats for everybody to see; a value that is false frees its seat.
-local function put_seats(seats, values)
+-- Changes seats for everybody to see; a value that is false frees its seat. Whoever has
+-- read just now what stands there passes it on.
+local function put_seats(seats, values, stand)
   if #seats == 0 then return end
   stamp = stamp or count('seat_version', 1)
+  stand = stand or read_many('HMGET', key.seats, seats)
   local version, more = int(stamp), {held = 0, sold = 0}
-  local stand, set, free, log = {}, {}, {}, {}
-  for i, value in ipairs(read_many('HMGET', key.seats, seats)) do stand[seats[i]] = value end
+  local latest, set, free, log, told = {}, {}, {}, {}, #changes
   for i, seat in ipairs(seats) do
-    local value = values[i]
-    local before, kind = stand[seat] and TALLY[string.sub(stand[seat], 1, 1)], value and string.sub(value, 1, 1)
-    if before then more[before] = more[before] - 1 end
+    local value, before = values[i], latest[seat]
+    if before == nil then before = stand[i] end
+    latest[seat] = value
+    local kind, was = value and part(value, 1, 1), before and TALLY[part(before, 1, 1)]
+    if was then more[was] = more[was] - 1 end
     if value then
-      more[TALLY[kind]] = more[TALLY[kind]] + 1
+      local becomes = TALLY[kind]
+      more[becomes] = more[becomes] + 1
       set[#set + 1], set[#set + 2] = seat, value
     else
       free[#free + 1] = seat
     end
-    stand[seat] = value
-    log[#log + 1], log[#log + 2] = version, seat
-    changes[#changes + 1], changes[#changes + 2] = seat, STATES[kind] or 'FREE'
+    log[2 * i - 1], log[2 * i] = version, seat
+    changes[told + 1], changes[told + 2] = seat, STATES[kind] or 'FREE'
+    told = told + 2
   end
   many('HSET', key.seats, set)
   many('HDEL', key.seats, free)
@@ -80,10 +84,10 @@ local function put_seats(seats, values)
   if more.sold ~= 0 then count('sold', more.sold) end
 end
 
-local function free_seats(seats)
+local function free_seats(seats, stand)
   local values = {}
   for i = 1, #seats do values[i] = false end
-  put_seats(seats, values)
+  put_seats(seats, values, stand)
 end
 
 local function mark_of(hold)
@@ -108,25 +112,32 @@ local function keep(hold)
   redis.call('HSET', key.owners, hold.request, list and list .. ',' .. hold.id or hold.id)
 end
 
+-- People whose last hold this step has taken away: no need to look for more of theirs.
+local without_holds = {}
+
 -- Takes holds off the lists of their owners.
 local function disown(holds)
-  local owners, gone, keep_list, drop = {}, {}, {}, {}
-  for _, hold in ipairs(holds) do
-    if not gone[hold.request] then
-      gone[hold.request] = {}
-      owners[#owners + 1] = hold.request
-    end
-    gone[hold.request][hold.id] = true
-  end
+  local owners, left, keep_list, drop = {}, {}, {}, {}
+  for i, hold in ipairs(holds) do owners[i] = hold.request end
   for i, list in ipairs(read_many('HMGET', key.owners, owners)) do
-    local rest = {}
-    for _, id in ipairs(gone[owners[i]][list] and {} or split(list or '', ',')) do
-      if not gone[owners[i]][id] then rest[#rest + 1] = id end
-    end
-    if #rest > 0 then
-      keep_list[#keep_list + 1], keep_list[#keep_list + 2] = owners[i], table.concat(rest, ',')
+    local owner, gone = owners[i], holds[i].id
+    list = left[owner] or list or ''
+    if list == gone then -- as good as always
+      left[owner] = ''
     else
-      drop[#drop + 1] = owners[i]
+      local rest = {}
+      for _, id in ipairs(split(list, ',')) do
+        if id ~= gone then rest[#rest + 1] = id end
+      end
+      left[owner] = table.concat(rest, ',')
+    end
+  end
+  for owner, list in pairs(left) do
+    if list == '' then
+      drop[#drop + 1] = owner
+      without_holds[owner] = true
+    else
+      keep_list[#keep_list + 1], keep_list[#keep_list + 2] = owner, list
     end
   end
   many('HSET', key.owners, keep_list)
@@ -135,18 +146,20 @@ end
 
 -- Frees what still is the holds' and forgets them.
 local function release(holds)
-  local ids, marked, of, seats = {}, {}, {}, {}
+  local ids, timed, begun, marked, of, seats, stand = {}, {}, {}, {}, {}, {}, {}
   for i, hold in ipairs(holds) do
     ids[i] = hold.id
+    local list = (hold.state == 'b' or hold.state == 'p') and begun or timed
+    list[#list + 1] = hold.id
     for _, seat in ipairs(hold.seats) do marked[#marked + 1], of[#of + 1] = seat, hold.id end
   end
   for i, value in ipairs(read_many('HMGET', key.seats, marked)) do
-    if value and holder(value) == of[i] then seats[#seats + 1] = marked[i] end
+    if value and holder(value) == of[i] then seats[#seats + 1], stand[#stand + 1] = marked[i], value end
   end
-  free_seats(seats)
+  free_seats(seats, stand)
   many('HDEL', key.holds, ids)
-  many('ZREM', key.deadlines, ids)
-  many('ZREM', key.begun, ids)
+  many('ZREM', key.deadlines, timed)
+  many('ZREM', key.begun, begun)
   disown(holds)
 end
 
@@ -191,9 +204,12 @@ end
 
 -- Lets go of people's plain holds; what is being booked stays.
 local function release_holds_of(requests)
-  local ids, owner, plain = {}, {}, {}
-  for i, list in ipairs(read_many('HMGET', key.owners, requests)) do
-    for _, id in ipairs(split(list or '', ',')) do ids[#ids + 1], owner[#owner + 1] = id, requests[i] end
+  local owners, ids, owner, plain = {}, {}, {}, {}
+  for _, request in ipairs(requests) do
+    if not without_holds[request] then owners[#owners + 1] = request end
+  end
+  for i, list in ipairs(read_many('HMGET', key.owners, owners)) do
+    for _, id in ipairs(split(list or '', ',')) do ids[#ids + 1], owner[#owner + 1] = id, owners[i] end
   end
   for i, value in ipairs(read_many('HMGET', key.holds, ids)) do
     if value and starts_with(value, owner[i] .. ':h:') then plain[#plain + 1] = parse_hold(ids[i], value) end

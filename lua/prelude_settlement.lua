@@ -11,38 +11,41 @@ local function bought(buys)
 end
 
 -- Marks seats sold, whoever holds them: what SQL sold beats every hold. A plain hold
--- that loses a seat is void as a whole, but for the booking's own. A sale is a seat and
+-- that loses a seat is void as a whole, but for the booking's own. Each seat comes with
 -- {booking, request, hold} that it is sold by.
-local function sell(sales)
-  local wanted = {}
-  for i, sale in ipairs(sales) do wanted[i] = sale[1] end
-  local seats, values, buys, void, losers = {}, {}, {}, {}, {}
+local function sell(wanted, sold_by)
+  local seats, values, stand, buys, void, losers = {}, {}, {}, {}, {}, {}
+  local n, sold, by = 0, nil, nil
   for i, value in ipairs(read_many('HMGET', key.seats, wanted)) do
-    local by = sales[i][2]
-    local sold, id = 's:' .. by.booking, value and starts_with(value, 'h:') and holder(value)
+    if by ~= sold_by[i] then
+      by = sold_by[i]
+      sold = 's:' .. by.booking
+    end
+    local id = value and starts_with(value, 'h:') and holder(value)
     if id and id ~= by.hold and not losers[id] then
       losers[id] = true
       void[#void + 1] = id
     end
     if value ~= sold then
-      seats[#seats + 1], values[#values + 1] = wanted[i], sold
+      n = n + 1
+      seats[n], values[n], stand[n] = wanted[i], sold, value
       buys[by.request] = (buys[by.request] or 0) + 1
     end
   end
   lapse(read_holds(void))
-  put_seats(seats, values)
+  put_seats(seats, values, #void == 0 and stand)
   bought(buys)
 end
 
 -- Lets go of the holds of bookings whose seats, ARGV[first] to ARGV[last], are sold. As
 -- good as always a hold has just these seats, and its parts need not be read.
 local function release_booked(bookings)
-  local ids, holds = {}, {}
+  local ids, holds, no_seats = {}, {}, {}
   for i, b in ipairs(bookings) do ids[i] = b.hold end
   for i, value in ipairs(read_many('HMGET', key.holds, ids)) do
     local b = bookings[i]
     if value and starts_with(value, b.request .. ':') and ends_with(value, ':' .. table.concat(ARGV, ',', b.first, b.last)) then
-      holds[#holds + 1] = {id = b.hold, request = b.request, seats = {}}
+      holds[#holds + 1] = {id = b.hold, request = b.request, state = part(value, #b.request + 2, #b.request + 2), seats = no_seats}
     elseif value then
       holds[#holds + 1] = parse_hold(b.hold, value)
     end

@@ -188,8 +188,10 @@ func (r reply) place(request domain.RequestID, stats domain.Stats, at time.Time)
 
 // changedSeats reads seat, state pairs. A seat that stands twice had its last state last.
 func (r reply) changedSeats() []domain.Seat {
-	at := map[domain.SeatID]int{}
-	var seats []domain.Seat
+	if len(r) == 0 {
+		return nil
+	}
+	at, seats := make(map[domain.SeatID]int, len(r)/2), make([]domain.Seat, 0, len(r)/2)
 	for i := 0; i+1 < len(r); i += 2 {
 		seat := domain.Seat{ID: domain.SeatID(r.str(i)), State: domain.SeatState(r.str(i + 1))}
 		if j, ok := at[seat.ID]; ok {

@@ -25,7 +25,7 @@ local correct = {
   SELL = function(seat, booking, request, hold)
     local settled = redis.call('HGET', key.settled, booking)
     if settled == 'X' then return end -- cancelled since SQL was read
-    sell({{seat, {booking = booking, request = request, hold = hold}}})
+    sell({seat}, {{booking = booking, request = request, hold = hold}})
     if not settled then redis.call('HSET', key.settled, booking, 'C') end
   end,
   FREE = function(seat, booking, request, outcome)
