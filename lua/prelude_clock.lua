@@ -1,7 +1,9 @@
 -- The one clock of every deadline: the server's. ARGV[1] is added to it in ms;
 -- it is 0 but in tests that travel in time instead of waiting.
 
-local function int(n) return string.format('%.0f', n) end
+-- A whole number as text. %d is several times as fast, and of 32 bits on some machines.
+local format = string.format
+local function int(n) return format(n < 2 ^ 31 and n > -2 ^ 31 and '%d' or '%.0f', n) end
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000) + tonumber(ARGV[1])
@@ -21,6 +23,7 @@ end
 -- The same for a command that answers one value a member; absent is false.
 local function read_many(command, target, members)
   local found = {}
+  if #members > 0 and #members <= CHUNK then return redis.call(command, target, unpack(members)) end
   for i = 1, #members, CHUNK do
     local part = redis.call(command, target, unpack(members, i, math.min(i + CHUNK - 1, #members)))
     for j = 1, #part do found[#found + 1] = part[j] end

@@ -59,7 +59,7 @@ local function put_seats(seats, values, stand)
   stamp = stamp or count('seat_version', 1)
   stand = stand or read_many('HMGET', key.seats, seats)
   local version, more = int(stamp), {held = 0, sold = 0}
-  local latest, set, free, log, told = {}, {}, {}, {}, #changes
+  local latest, set, free, log, sets, told = {}, {}, {}, {}, 0, #changes
   for i, seat in ipairs(seats) do
     local value, before = values[i], latest[seat]
     if before == nil then before = stand[i] end
@@ -69,7 +69,8 @@ local function put_seats(seats, values, stand)
     if value then
       local becomes = TALLY[kind]
       more[becomes] = more[becomes] + 1
-      set[#set + 1], set[#set + 2] = seat, value
+      set[sets + 1], set[sets + 2] = seat, value
+      sets = sets + 2
     else
       free[#free + 1] = seat
     end

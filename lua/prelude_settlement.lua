@@ -21,7 +21,7 @@ local function sell(wanted, sold_by)
       by = sold_by[i]
       sold = 's:' .. by.booking
     end
-    local id = value and starts_with(value, 'h:') and holder(value)
+    local id = value and part(value, 1, 1) == 'h' and holder(value)
     if id and id ~= by.hold and not losers[id] then
       losers[id] = true
       void[#void + 1] = id
