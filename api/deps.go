@@ -32,7 +32,7 @@ type Deps struct {
 // Steps are the atomic steps in Redis; package lua has them.
 type Steps interface {
 	Configure(ctx context.Context, show domain.Show) error
-	Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat) (restored bool, err error)
+	Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat, pending ...domain.Booking) (restored bool, err error)
 	Stats(ctx context.Context, shows ...domain.ShowID) ([]domain.Stats, error)
 
 	Join(ctx context.Context, join lua.JoinRequest) (place domain.Place, created bool, err error)

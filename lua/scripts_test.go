@@ -125,7 +125,9 @@ func showOutcomes() []outcomeCase {
 			return w.stats(), nil
 		})},
 		{"show_restore", "OK", func(ctx context.Context, w *world) (any, error) {
-			restored, err := w.Restore(ctx, w.show, []domain.SoldSeat{{SeatID: "A-1-1", BookingID: "b1", RequestID: "r1"}})
+			restored, err := w.Restore(ctx, w.show, []domain.SoldSeat{{SeatID: "A-1-1", BookingID: "b1", RequestID: "r1"}},
+				domain.Booking{BookingID: "b2", HoldID: "h2", RequestID: "r2", Seats: []domain.SeatID{"A-1-1", "A-1-2"}},
+				domain.Booking{BookingID: "b3", HoldID: "h3", RequestID: "r2", Seats: []domain.SeatID{"A-1-2", "A-1-3"}})
 			return []any{restored, w.stats()}, err
 		}},
 		{"show_restore", "LOADED", loaded(func(ctx context.Context, w *world) (any, error) { return w.Restore(ctx, w.show, nil) })},

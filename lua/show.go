@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"foyer/domain"
@@ -25,14 +26,22 @@ func (s *Steps) Configure(ctx context.Context, show domain.Show) error {
 	return err
 }
 
-// Restore brings a show into Redis that is not there, with its settings, its epoch and
-// the seats that SQL says are sold. It reports false, and changes nothing, when the
+// Restore brings a show into Redis that is not there, with its settings, its epoch, the
+// seats that SQL says are sold, and those of bookings that are not decided yet, which stay
+// theirs and count for their people as they did. It reports false, and changes nothing, when the
 // show is there. Places and holds are lost: the caller gives the show a new epoch first.
-func (s *Steps) Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat) (restored bool, err error) {
+func (s *Steps) Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat, pending ...domain.Booking) (restored bool, err error) {
 	fields := settings(show)
-	args := append([]any{show.Epoch, show.Seating.Capacity(), show.Queue.Grace().Milliseconds(), len(fields) / 2}, fields...)
+	args := append([]any{show.Epoch, show.Seating.Capacity(), show.Queue.Grace().Milliseconds(), len(fields) / 2, len(sold)}, fields...)
 	for _, seat := range sold {
 		args = append(args, string(seat.SeatID), string(seat.BookingID), string(seat.RequestID))
+	}
+	for _, b := range pending {
+		seats := make([]string, len(b.Seats))
+		for i, seat := range b.Seats {
+			seats[i] = string(seat)
+		}
+		args = append(args, string(b.HoldID), string(b.BookingID), string(b.RequestID), strings.Join(seats, ","))
 	}
 	_, err = s.step(ctx, "show_restore", show.ID, args...)
 	if errors.Is(err, errLoaded) {

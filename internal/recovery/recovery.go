@@ -1,7 +1,7 @@
 // Package recovery brings a show in Redis to what SQL has. A show that Redis does not
 // have comes back whole in what SQL knows: settings, seats sold, what each person
 // bought, bookings that wait for a worker. What only Redis knew is gone: places and
-// holds. A show that Redis has in an older state, from an old file or a replica that
+// holds, but for those of bookings. A show that Redis has in an older state, from an old file or a replica that
 // was behind, is corrected in place, and people keep their places. Either way the
 // show's epoch grows, so that every page sees that it must ask anew.
 package recovery
@@ -22,11 +22,12 @@ import (
 type Store interface {
 	NextEpoch(ctx context.Context, show domain.ShowID) (domain.Show, error)
 	SoldSeats(ctx context.Context, show domain.ShowID) ([]domain.SoldSeat, error)
+	PendingBookingsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error)
 }
 
 // Steps is the atomic step that restores. *lua.Steps has it.
 type Steps interface {
-	Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat) (restored bool, err error)
+	Restore(ctx context.Context, show domain.Show, sold []domain.SoldSeat, pending ...domain.Booking) (restored bool, err error)
 }
 
 // Load restores a show whose keys Redis does not have. Several processes may
@@ -47,7 +48,13 @@ func load(ctx context.Context, store Store, steps Steps, id domain.ShowID, log *
 	if err != nil {
 		return show, false, fmt.Errorf("load seats of show %s: %w", id, err)
 	}
-	if restored, err = steps.Restore(ctx, show, sold); err != nil {
+	// Read after the seats sold: one that is decided in between is in neither, and not in
+	// both; its worker completes it on top of what was restored.
+	pending, err := store.PendingBookingsOf(ctx, id, maxRepublished)
+	if err != nil {
+		return show, false, fmt.Errorf("load pending bookings of show %s: %w", id, err)
+	}
+	if restored, err = steps.Restore(ctx, show, sold, pending...); err != nil {
 		return show, false, fmt.Errorf("restore show %s: %w", id, err)
 	}
 	if restored {
@@ -63,7 +70,6 @@ type FullStore interface {
 	Shows(ctx context.Context) ([]domain.Show, error)
 	Ledger(ctx context.Context, show domain.ShowID) (store.Ledger, error)
 	SoldCount(ctx context.Context, show domain.ShowID) (int64, error)
-	PendingBookingsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error)
 	CancellationsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error)
 }
 

@@ -189,6 +189,53 @@ func TestLostShowComesBackWithItsPendingBookings(t *testing.T) {
 	require.Equal(t, after.Epoch, again.Epoch)
 }
 
+// What somebody is booking counted as nothing once Redis was lost: they held as many seats
+// again and had twice their limit in the end, and others took seats that a worker was about
+// to sell. Where two bookings want one seat the first has it, and the second is rejected.
+func TestSeatsBeingBookedSurviveRedis(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ctx := t.Context()
+	sold := h.begin("sue", "A-9-9")
+	h.sell(sold)
+	booked := h.begin("ann", "A-1-1", "A-1-2", "A-1-3")
+	require.NoError(t, h.rdb.FlushAll(ctx).Err())
+	late, _, err := h.db.RecordBooking(ctx, domain.BookingRequest{Key: "late", Fingerprint: "f", Booking: domain.Booking{
+		BookingID: domain.BookingID("late" + h.show.ID), CommandID: domain.CommandID("late" + h.show.ID), ShowID: h.show.ID, PersonID: "lee",
+		RequestID: "lee", HoldID: "hold-lee", Seats: []domain.SeatID{"A-1-3", "A-1-4", "A-9-9"}, Price: 1000,
+	}})
+	require.NoError(t, err)
+
+	stats := h.stats()
+	require.EqualValues(t, 1, stats.Sold)
+	require.EqualValues(t, 4, stats.Held, "three of ann's and one of lee's")
+	want := func(person domain.RequestID, seats ...domain.SeatID) error {
+		_, _, err := h.steps.Join(ctx, lua.JoinRequest{ShowID: h.show.ID, RequestID: person})
+		require.NoError(t, err)
+		_, err = h.steps.Claim(ctx, h.show.ID, person)
+		require.NoError(t, err)
+		_, err = h.steps.Hold(ctx, lua.HoldRequest{ShowID: h.show.ID, RequestID: person, HoldID: "again-" + domain.HoldID(person), Candidates: [][]domain.SeatID{seats}})
+		return err
+	}
+	limit := &domain.LimitError{}
+	require.ErrorAs(t, want("ann", "A-2-1", "A-2-2"), &limit)
+	require.Equal(t, 3, limit.Used)
+	taken := &domain.SeatsUnavailableError{}
+	require.ErrorAs(t, want("bob", "A-1-1", "A-1-4"), &taken)
+	require.Len(t, taken.Conflicts, 2)
+
+	h.sell(booked)
+	rejected := h.decide(late)
+	require.Equal(t, domain.BookingRejected, rejected.Status)
+	_, err = h.steps.RejectBooking(ctx, rejected, nil)
+	require.NoError(t, err)
+	stats = h.stats()
+	require.EqualValues(t, 4, stats.Sold)
+	require.Zero(t, stats.Held)
+	require.NoError(t, want("bob", "A-1-4"))
+	require.Empty(t, h.findings())
+}
+
 // Several processes miss the show at once: one restores it, and in the end Redis and
 // SQL say the same epoch.
 func TestManyLoadersAgreeOnTheEpoch(t *testing.T) {

@@ -30,7 +30,7 @@ func (c *checker) sales() {
 	}
 	for request, n := range bought {
 		if limit := c.SQL.Show.Seating.SeatLimit; n > limit {
-			wrong(c, "limit of a person", request, "bought %d seats of %d", n, limit)
+			wrong(c, "limit of a person", request, "bought %d seats of %d; right only where the limit was lowered since", n, limit)
 		}
 	}
 	c.handled()
@@ -136,7 +136,8 @@ func (c *checker) people() {
 	}
 	for request := range union(bought, held) {
 		if limit := c.Redis.Fields["seat_limit"]; bought[request]+held[request] > limit {
-			wrong(c, "limit of a person", request, "%d seats bought and %d held, of %d", bought[request], held[request], limit)
+			wrong(c, "limit of a person", request, "%d seats bought and %d held, of %d; right only where the limit was lowered since",
+				bought[request], held[request], limit)
 		}
 	}
 }
