@@ -201,7 +201,9 @@ func TestPanicInOtherCallbacks(t *testing.T) {
 		w.hub.sockets.guard(socketOf(w.hub.all()[0]).session.Load(), w.hub.sockets.events.sent)
 	})
 	bystander.ended()
-	require.NotPanics(t, func() { w.hub.Notify(events.Notification{Event: events.EventBooking, Bookings: []events.BookingFact{{}}}) })
+	require.NotPanics(t, func() {
+		w.hub.Notify(events.Notification{Event: events.EventBooking, Bookings: []events.BookingFact{{}}})
+	})
 }
 
 // H6: a full buffer drops the newest message and says nothing, and small frames
