@@ -27,7 +27,7 @@ func (db *DB) bookPlainly(ctx context.Context, commands []domain.Booking) ([]Boo
 			return nil, false, nil
 		}
 		index[b.BookingID], ids[i] = i, b.CommandID
-		decided[i].Seats, _ = decodeSeats(encodeSeats(b.Seats)) // as they are stored
+		decided[i].Seats = inOrder(b.Seats) // as they are stored
 		for _, seat := range decided[i].Seats {
 			p := place{b.ShowID, seat}
 			if wanted[p] != "" {

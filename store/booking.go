@@ -44,7 +44,8 @@ const requestColumns = bookingColumns + `, COALESCE(idempotency_key, ''), finger
 // domain.ErrHoldNotFound when the hold was booked by somebody else, and
 // domain.ErrShowNotFound. An empty key matches no other.
 func (db *DB) RecordBooking(ctx context.Context, r domain.BookingRequest) (b domain.Booking, created bool, err error) {
-	err = db.engine.write(ctx, func(tx session) error {
+	// One statement records it; what is read after a conflict was committed by others.
+	err = db.engine.writeSingly(ctx, func(tx session) error {
 		b, created, err = db.recordBooking(ctx, tx, r)
 		return err
 	})
@@ -203,12 +204,16 @@ func (db *DB) bookingPage(ctx context.Context, person domain.PersonID, before do
 		person, last.CreatedAt, before, limit)
 }
 
+// waiting is the bookings that wait for a worker, each with the instant since when it does.
+// The database keeps pending_bookings in step with them.
+const waiting = `pending_bookings JOIN bookings ON id = booking_id AND status = 'PENDING'`
+
 // PendingBookings lists bookings that have waited for a worker for at least
 // olderThan by the database's clock, oldest first. It looks at all of them each
 // time and keeps no position, so that one that was committed late is not skipped.
 func (db *DB) PendingBookings(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error) {
-	pending, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM bookings
-		WHERE status = 'PENDING' AND created_at <= `+db.engine.ago("$1")+` ORDER BY created_at, id LIMIT $2`,
+	pending, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM `+waiting+`
+		WHERE since <= `+db.engine.ago("$1")+` ORDER BY since, booking_id LIMIT $2`,
 		olderThan.Microseconds(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list pending bookings: %w", err)

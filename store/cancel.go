@@ -67,7 +67,7 @@ func (db *DB) WithdrawCancel(ctx context.Context, id domain.BookingID) (domain.B
 // by the database's clock and are not, oldest first.
 func (db *DB) Cancellations(ctx context.Context, olderThan time.Duration, limit int) ([]domain.Booking, error) {
 	asked, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM bookings
-		WHERE status = 'CONFIRMED' AND cancel_asked_at <= `+db.engine.ago("$1")+` ORDER BY cancel_asked_at, id LIMIT $2`,
+		WHERE cancelled_at IS NULL AND cancel_asked_at <= `+db.engine.ago("$1")+` ORDER BY cancel_asked_at, id LIMIT $2`,
 		olderThan.Microseconds(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list cancellations: %w", err)
@@ -79,7 +79,7 @@ func (db *DB) Cancellations(ctx context.Context, olderThan time.Duration, limit 
 // oldest first, however young. limit bounds them.
 func (db *DB) CancellationsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error) {
 	asked, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM bookings
-		WHERE status = 'CONFIRMED' AND cancel_asked_at IS NOT NULL AND show_id = $1 ORDER BY cancel_asked_at, id LIMIT $2`, show, limit)
+		WHERE cancelled_at IS NULL AND cancel_asked_at IS NOT NULL AND show_id = $1 ORDER BY cancel_asked_at, id LIMIT $2`, show, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list cancellations of show %s: %w", show, err)
 	}

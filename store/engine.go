@@ -18,6 +18,11 @@ type engine interface {
 	// it must have no effect outside the transaction.
 	write(ctx context.Context, do func(tx session) error) error
 
+	// writeSingly is write for a do whose calls of run need not hold together: each may be
+	// a transaction of its own, which is committed when the call returns. It saves
+	// PostgreSQL the round trip of a COMMIT.
+	writeSingly(ctx context.Context, do func(tx session) error) error
+
 	// rows is a table r made of parameters, to read FROM: one argument for each
 	// of the returned args, numbered from first.
 	rows(first int, columns ...column) (from string, args []any)

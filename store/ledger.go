@@ -93,8 +93,8 @@ func (db *DB) Ledger(ctx context.Context, id domain.ShowID) (Ledger, error) {
 // PendingBookingsOf lists a show's bookings that wait for a worker, oldest first,
 // however young. limit bounds them.
 func (db *DB) PendingBookingsOf(ctx context.Context, show domain.ShowID, limit int) ([]domain.Booking, error) {
-	pending, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM bookings
-		WHERE status = 'PENDING' AND show_id = $1 ORDER BY created_at, id LIMIT $2`, show, limit)
+	pending, err := query(ctx, db.engine, scanBooking, `SELECT `+bookingColumns+` FROM `+waiting+`
+		WHERE show_id = $1 ORDER BY since, booking_id LIMIT $2`, show, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list pending bookings of show %s: %w", show, err)
 	}

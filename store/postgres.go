@@ -167,6 +167,11 @@ func (p *postgres) write(ctx context.Context, do func(tx session) error) error {
 	})
 }
 
+// writeSingly relies on the server, which takes statements sent together for one transaction.
+func (p *postgres) writeSingly(ctx context.Context, do func(tx session) error) error {
+	return retry(ctx, p.transient, func() error { return do(p) })
+}
+
 // postgresTx begins its transaction with its first statements, in one round trip.
 type postgresTx struct {
 	*postgres

@@ -168,6 +168,11 @@ func (l *sqlite) write(ctx context.Context, do func(tx session) error) error {
 	})
 }
 
+// writeSingly has nothing to save: there is no round trip, and only the writer may write.
+func (l *sqlite) writeSingly(ctx context.Context, do func(tx session) error) error {
+	return l.write(ctx, do)
+}
+
 type sqliteTx struct{ tx *sql.Tx }
 
 func (t sqliteTx) run(ctx context.Context, statements ...statement) error {

@@ -51,10 +51,15 @@ func encode(value any) string {
 	return string(text)
 }
 
-// encodeSeats writes seat ids sorted and each once, so that whoever books the
-// same seats claims them in the same order.
+// inOrder returns seat ids sorted and each once, as they are stored, so that whoever
+// books the same seats claims them in the same order. No seats are nil.
+func inOrder(seats []domain.SeatID) []domain.SeatID {
+	return slices.Compact(slices.Sorted(slices.Values(seats)))
+}
+
+// encodeSeats writes seat ids in order.
 func encodeSeats(seats []domain.SeatID) string {
-	sorted := slices.Compact(slices.Sorted(slices.Values(seats)))
+	sorted := inOrder(seats)
 	if sorted == nil {
 		return "[]"
 	}
