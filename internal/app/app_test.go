@@ -25,6 +25,7 @@ func TestDevStartsAnswersAndStops(t *testing.T) {
 	require.NoError(t, err)
 	a, err := New(t.Context(), settings, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	require.NoError(t, err)
+	defer a.Close()
 	file := strings.TrimPrefix(a.config.DatabaseURL, "sqlite:")
 	ctx, stop := context.WithCancel(t.Context())
 	err = a.Run(ctx, func(ready Ready) {

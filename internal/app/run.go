@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
 
 	"foyer/api"
 	"foyer/events"
@@ -52,7 +53,8 @@ func (r Ready) Lines() []string {
 
 // Run serves the role until ctx ends, then drains: sockets are closed in slices,
 // running commands finish, the rest is handed back. ready is called once, when
-// everything can be used. Run returns nil after a stop that ctx asked for.
+// everything can be used. Run returns nil after a stop that ctx asked for. However it
+// ends, nothing of what it started is left.
 func (a *App) Run(ctx context.Context, ready func(Ready)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,7 +67,8 @@ func (a *App) Run(ctx context.Context, ready func(Ready)) error {
 			return err
 		}
 		told.URL = baseURL(listener.Addr())
-		parts = append(parts, func(ctx context.Context) error { return a.serveAPI(ctx, server, listener) })
+		receiver := a.client(a.redis.once) // here: what is opened is noted by one goroutine only
+		parts = append(parts, func(ctx context.Context) error { return a.serveAPI(ctx, server, listener, receiver) })
 		checks = append(checks, a.bus.Healthy)
 	}
 	if a.config.Role != config.RoleAPI {
@@ -81,6 +84,8 @@ func (a *App) Run(ctx context.Context, ready func(Ready)) error {
 	}
 	errs := make([]error, len(parts)+1)
 	var running sync.WaitGroup
+	defer running.Wait() // also when ready ends its goroutine: Close may follow
+	defer cancel()
 	for i, part := range parts {
 		running.Go(func() {
 			defer cancel() // when one part ends, the process ends
@@ -137,6 +142,7 @@ func (a *App) newServer() (*api.Server, net.Listener, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen: %w", err)
 	}
+	a.onClose(func() { _ = listener.Close() }) // when nobody came to serve it
 	return server, listener, nil
 }
 
@@ -149,10 +155,10 @@ func (a *App) readyChecks() map[string]func(context.Context) error {
 
 // serveAPI serves until ctx ends. The bus goes on until the last socket is
 // closed, so that nobody misses what happens during the drain.
-func (a *App) serveAPI(ctx context.Context, server *api.Server, listener net.Listener) error {
+func (a *App) serveAPI(ctx context.Context, server *api.Server, listener net.Listener, receiver redis.UniversalClient) error {
 	receive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	received := make(chan error, 1)
-	go func() { received <- a.bus.Run(receive, a.client(a.redis.once), server) }()
+	go func() { received <- a.bus.Run(receive, receiver, server) }()
 	err := server.Serve(ctx, listener)
 	stop()
 	return errors.Join(err, <-received)
