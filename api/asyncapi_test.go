@@ -123,7 +123,7 @@ func TestAsyncAPIDescribesClientFrames(t *testing.T) {
 	}
 }
 
-var longRef = strings.Repeat("x", maxRefBytes+1)
+var longRef = strings.Repeat("x", maxRefSize+1)
 
 // TestAsyncAPIIsWhole looks that every message is an operation's, that nothing is
 // described twice or left over, and that every topic has a name of its own.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -153,11 +152,8 @@ func onlyExpired(err error) bool {
 // identity refuses subjects that could not be stored or told apart.
 func (c claims) identity() (Identity, error) {
 	sub := c.Subject
-	if sub == "" || len(sub) > domain.MaxPersonIDBytes || strings.ContainsRune(sub, 0) {
-		return Identity{}, unauthorized(fmt.Sprintf("The token's sub must have 1 to %d bytes.", domain.MaxPersonIDBytes))
-	}
-	if strings.ContainsRune(sub, utf8.RuneError) { // what the decoder makes of any text that is none
-		return Identity{}, unauthorized("The token's sub must be Unicode text.")
+	if !domain.PersonID(sub).Valid() {
+		return Identity{}, unauthorized(fmt.Sprintf("The token's sub must be Unicode text of 1 to %d characters.", domain.MaxPersonIDSize))
 	}
 	name := strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(c.Name, "\x00", ""), ""))
 	if runes := []rune(name); len(runes) > maxNameRunes {

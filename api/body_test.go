@@ -66,7 +66,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	}
 	for body, code := range cases {
 		var into sampleBody
-		err := decodeBody([]byte(body), &into)
+		err := decodeObject([]byte(body), &into)
 		require.Error(t, err, body)
 		require.Equal(t, code, problemFor(err).Code, body)
 		require.Equal(t, http.StatusBadRequest, problemFor(err).Status, body)
@@ -76,9 +76,9 @@ func TestBodiesThatAreRefused(t *testing.T) {
 func TestAbsentNullAndAValueAreToldApart(t *testing.T) {
 	t.Parallel()
 	var absent, null, value sampleBody
-	require.NoError(t, decodeBody([]byte(`{}`), &absent))
-	require.NoError(t, decodeBody([]byte(`{"inner":null}`), &null))
-	require.NoError(t, decodeBody([]byte(` {"inner":{"number":7},"list":[{"number":1}],"many":[]} `), &value))
+	require.NoError(t, decodeObject([]byte(`{}`), &absent))
+	require.NoError(t, decodeObject([]byte(`{"inner":null}`), &null))
+	require.NoError(t, decodeObject([]byte(` {"inner":{"number":7},"list":[{"number":1}],"many":[]} `), &value))
 	require.Equal(t, field[sampleInner]{}, absent.Inner)
 	require.Equal(t, field[sampleInner]{set: true}, null.Inner)
 	require.Equal(t, 7, value.Inner.value.Number)
@@ -91,7 +91,7 @@ func TestWholeNumbersAreWholeHoweverTheyAreWritten(t *testing.T) {
 	for text, want := range map[string]int{"5.0": 5, "5": 5, "5e0": 5, "1.5e1": 15, "120E-1": 12, "-2.00": -2, "0.0": 0, "1e3": 1000, "-0.0": 0} {
 		var into sampleBody
 		body := `{"text":"5.0","list":[{"number":` + text + `},{"number":` + text + `}] ,"count" : ` + text + ` }`
-		require.NoError(t, decodeBody([]byte(body), &into), text)
+		require.NoError(t, decodeObject([]byte(body), &into), text)
 		require.Equal(t, sampleBody{Text: "5.0", Count: want, List: []sampleInner{{want}, {want}}}, into)
 	}
 	e := newEdge(t)
@@ -106,7 +106,7 @@ func TestTimesHaveTheFormOfRFC3339(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"2030-06-01T18:00:00Z", "2030-06-01T18:00:00.5Z", "2030-06-01T18:00:00.123456789+02:00", "2028-02-29T23:59:59-11:30"} {
 		var into sampleBody
-		require.NoError(t, decodeBody([]byte(`{"at":"`+good+`"}`), &into), good)
+		require.NoError(t, decodeObject([]byte(`{"at":"`+good+`"}`), &into), good)
 		want, err := time.Parse(time.RFC3339, good)
 		require.NoError(t, err)
 		require.True(t, want.Equal(*into.At.value), good)
@@ -116,7 +116,7 @@ func TestTimesHaveTheFormOfRFC3339(t *testing.T) {
 		"2030-06-01T18:00:60Z", "2030-06-01T18:00:00", "2030-06-01 18:00:00Z", "2030-02-30T18:00:00Z", "2030-6-1T18:00:00Z", "30-06-01T18:00:00Z", "",
 		"2030-06-01T18:00:00.Z", " 2030-06-01T18:00:00Z",
 	} {
-		err := decodeBody([]byte(`{"at":"`+bad+`"}`), &sampleBody{})
+		err := decodeObject([]byte(`{"at":"`+bad+`"}`), &sampleBody{})
 		require.Error(t, err, bad)
 		require.Equal(t, codeMalformedBody, problemFor(err).Code, bad)
 	}
@@ -151,7 +151,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var into sampleBody
-		if err := decodeBody(raw, &into); err != nil {
+		if err := decodeObject(raw, &into); err != nil {
 			require.Equal(t, http.StatusBadRequest, problemFor(err).Status)
 			return
 		}

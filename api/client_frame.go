@@ -1,13 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"foyer/domain"
 	"foyer/lua"
@@ -21,8 +20,8 @@ const (
 	codeTooManyTopics = "TOO_MANY_TOPICS"
 )
 
-// maxRefBytes bounds what a client has repeated to it.
-const maxRefBytes = 64
+// maxRefSize bounds what a client has repeated to it, in characters.
+const maxRefSize = 64
 
 // statsFresh is how old known stats may be to be told to somebody who just came.
 const statsFresh = 2 * time.Second
@@ -40,32 +39,49 @@ type clientFrame struct {
 	UpTo   int64         `json:"upTo"`   // read
 }
 
+// parseClientFrame reads a frame as a request's body is read. After an error the frame has
+// its ref, where that could be told, and nothing else.
 func parseClientFrame(data []byte) (f clientFrame, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&f); err != nil {
-		return f, err
+	if err := decodeObject(data, &f); err != nil {
+		return clientFrame{Ref: refOf(data)}, err
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return f, errors.New("one JSON object a frame")
+	if utf8.RuneCountInString(f.Ref) > maxRefSize {
+		return clientFrame{}, malformed("The ref is too long.")
 	}
-	if len(f.Ref) > maxRefBytes {
-		f.Ref = ""
-		return f, errors.New("ref is too long")
+	for name, n := range map[string]int64{"epoch": f.Epoch, "since": f.Since, "upTo": f.UpTo} {
+		if n < 0 {
+			return clientFrame{Ref: f.Ref}, malformed("The number " + name + " must not be negative.")
+		}
 	}
 	return f, nil
 }
 
-// received handles a message of a client, in the order of their coming.
+// refOf finds the ref of a frame that is refused; empty when there is none to repeat.
+func refOf(data []byte) (ref string) {
+	var fields map[string]json.RawMessage
+	if decodeObject(data, &fields) != nil || json.Unmarshal(fields["ref"], &ref) != nil || utf8.RuneCountInString(ref) > maxRefSize {
+		return ""
+	}
+	return ref
+}
+
+// received handles a message of a client, in the order of their coming. What follows one
+// that ended the connection is read, so that the goodbye arrives, and not obeyed.
 func (h *Hub) received(c *connection, message []byte, binary bool) {
-	c.codec.received(h, c, message, binary)
+	switch {
+	case c.isDeaf():
+	case !binary && !utf8.Valid(message):
+		c.close(closeNoText, "text that is not UTF-8")
+	default:
+		c.codec.received(h, c, message, binary)
+	}
 }
 
 // receivedFrame handles a frame of foyer.v1.
 func (h *Hub) receivedFrame(c *connection, data []byte) {
 	f, err := parseClientFrame(data)
 	if err != nil {
-		c.reject(f.Ref, "The frame is not one JSON object of known fields.")
+		c.reject(f.Ref, problemFor(err).Detail)
 		return
 	}
 	do := map[string]func(context.Context, *connection, clientFrame) error{
@@ -96,9 +112,22 @@ func (c *connection) withinRate() bool {
 	if c.limiter.Allow() {
 		return true
 	}
+	c.tooMany()
+	return false
+}
+
+// withinWireRate counts what frames are made of (see wireFrames), pings and pongs too.
+func (c *connection) withinWireRate(begun int) bool {
+	if c.wireLimiter.AllowN(time.Now(), begun) {
+		return true
+	}
+	c.tooMany()
+	return false
+}
+
+func (c *connection) tooMany() {
 	c.hub.metrics.refused(codeRateLimited)
 	c.close(closeRateLimited, "too many frames", c.errorFrame("", codeRateLimited, "Too many frames.", nil))
-	return false
 }
 
 // reject answers a frame that means nothing. A client that goes on with it is

@@ -15,6 +15,7 @@ import (
 // Close codes. 4000 to 4499 ask a client to connect again, 4500 to 4999 not to.
 const (
 	closeDone         = 1000
+	closeNoText       = 1007
 	closeRestart      = 1012
 	closeOverloaded   = 1013
 	closeTokenExpired = 4001
@@ -26,6 +27,11 @@ const (
 	closeForbidden    = 4502
 	closeUnknown      = 4503
 )
+
+// wireFrames is how many frames of RFC 6455 (whole messages, fragments of them, pings and
+// pongs) a client may send for each frame of ours that it may. A browser sends one for one
+// and answers a ping now and then.
+const wireFrames = 10
 
 // stage is where a connection stands in its life.
 type stage uint8
@@ -62,8 +68,11 @@ type connection struct {
 	codec    codec
 	hub      *Hub
 	limiter  *rate.Limiter
-	until    time.Time // when the socket is to be opened anew
-	life     lifetime  // bounds what is done on the client's behalf
+	// wireLimiter bounds what its frames may come in: fragments, pings and pongs are
+	// read, and pings answered, before a frame is there to be counted.
+	wireLimiter *rate.Limiter
+	until       time.Time // when the socket is to be opened anew
+	life        lifetime  // bounds what is done on the client's behalf
 
 	mu        sync.Mutex
 	stage     stage
@@ -74,6 +83,7 @@ type connection struct {
 	inFlight  bool
 	pingedAt  time.Time
 	goodbye   *goodbye  // to be said when nothing is in flight
+	deaf      bool      // what the client says is not obeyed any more
 	sentAt    time.Time // when the last frame was handed to the socket
 	severed   bool      // cut for taking no bytes
 	badFrames int
@@ -87,8 +97,9 @@ type connection struct {
 func newConnection(h *Hub, who Identity, to line, speaks codec) *connection {
 	c := &connection{
 		id: domain.NewID(), identity: who, socket: to, codec: speaks, hub: h,
-		limiter: rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
-		since:   time.Now(), held: make(chan struct{}),
+		limiter:     rate.NewLimiter(rate.Limit(h.config.framesPerSecond), h.config.frameBurst),
+		wireLimiter: rate.NewLimiter(rate.Limit(wireFrames*h.config.framesPerSecond), wireFrames*h.config.frameBurst),
+		since:       time.Now(), held: make(chan struct{}),
 	}
 	// Sockets are not balanced as requests are: after a restart those who survived
 	// would keep all of them. A bounded life, of a length of its own, levels them out.
@@ -217,6 +228,7 @@ func (c *connection) close(code int, reason string, last ...*pending) {
 		return
 	}
 	c.enter(stageClosing)
+	c.deaf = code != closeRestart // what was on its way when a process stops counts
 	c.hub.metrics.closed(code)
 	c.goodbye = &goodbye{code, reason, last}
 	c.flush()
@@ -239,6 +251,12 @@ func (c *connection) part() {
 func (c *connection) cut() {
 	c.life.end()
 	c.socket.cut()
+}
+
+func (c *connection) isDeaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deaf
 }
 
 func (c *connection) enter(s stage) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -24,8 +25,8 @@ func (s *Server) devToken(c echo.Context) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	if body.Sub == "" || len(body.Sub) > domain.MaxPersonIDBytes {
-		return invalid("sub", "must have 1 to 200 bytes")
+	if !domain.PersonID(body.Sub).Valid() {
+		return invalid("sub", fmt.Sprintf("must be text of 1 to %d characters", domain.MaxPersonIDSize))
 	}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		RegisteredClaims: jwt.RegisteredClaims{Subject: body.Sub, ExpiresAt: jwt.NewNumericDate(time.Now().Add(devTokenLife))},

@@ -214,7 +214,7 @@ func (h *Hub) Start(ctx context.Context) {
 	h.sockets = newSockets(socketConfig{
 		writeWait: h.config.writeWait, pongWait: h.config.pongWait, maxFrame: h.config.maxFrameBytes,
 	}, socketEvents{
-		opened: h.opened, received: h.received, sent: (*connection).written,
+		opened: h.opened, received: h.received, begun: (*connection).withinWireRate, sent: (*connection).written,
 		failed: h.failed, panicked: h.panicked,
 	})
 	h.life = context.WithoutCancel(ctx)

@@ -75,7 +75,7 @@ func (s *Server) removePerson(c echo.Context, who Identity) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	if (body.RequestID == "") == (body.Person == "") || len(body.RequestID) > maxIDBytes || len(body.Person) > domain.MaxPersonIDBytes {
+	if (body.RequestID == "") == (body.Person == "") || len(body.RequestID) > maxIDBytes || body.Person != "" && !body.Person.Valid() {
 		return invalid("requestId", "name a request id or a person, and not both")
 	}
 	id := showParam(c)
@@ -103,7 +103,7 @@ func (s *Server) resetShow(c echo.Context, who Identity) error {
 		return err
 	}
 	if len(raw) > 0 {
-		if err := decodeBody(raw, &body); err != nil {
+		if err := decodeObject(raw, &body); err != nil {
 			return err
 		}
 	} else {
@@ -240,7 +240,7 @@ func (s *Server) explainPlace(c echo.Context, _ Identity) error {
 		return err
 	}
 	facts, err := s.explain(ctx, show.ID, domain.RequestID(named))
-	if errors.Is(err, domain.ErrNotJoined) && len(named) <= domain.MaxPersonIDBytes {
+	if errors.Is(err, domain.ErrNotJoined) && domain.PersonID(named).Valid() {
 		facts, err = s.explain(ctx, show.ID, s.admissions.request(show.ID, domain.PersonID(named)))
 	}
 	if errors.Is(err, domain.ErrNotJoined) {
@@ -256,7 +256,7 @@ func (s *Server) explainPlace(c echo.Context, _ Identity) error {
 }
 
 func (s *Server) explain(ctx context.Context, show domain.ShowID, request domain.RequestID) (domain.PlaceFacts, error) {
-	if len(request) > domain.MaxPersonIDBytes {
+	if len(request) > maxIDBytes {
 		return domain.PlaceFacts{}, domain.ErrNotJoined
 	}
 	return s.deps.Steps.Explain(ctx, show, request)

@@ -305,7 +305,7 @@ func (s *Server) changeShow(c echo.Context, who Identity) error {
 		return err
 	}
 	var body showChange
-	if err := decodeBody(raw, &body); err != nil {
+	if err := decodeObject(raw, &body); err != nil {
 		return err
 	}
 	if seating := body.Seating.value; seating != nil && seating.Sections.set {

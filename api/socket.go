@@ -46,6 +46,9 @@ type socketConfig struct {
 type socketEvents struct {
 	opened   func(*connection)
 	received func(c *connection, message []byte, binary bool)
+	// begun counts frames of the wire that the client began, and tells whether it may
+	// go on. If not, nothing more is read from it.
+	begun    func(c *connection, frames int) (goOn bool)
 	sent     func(*connection) // the frame given to send is written
 	failed   func(c *connection, cause failure)
 	panicked func(c *connection, value any)
@@ -145,7 +148,7 @@ func (s *sockets) leave() { s.open.Done() }
 // for the request (buffers, a deep stack) is free while the socket lives, which
 // halves the memory of an idle one.
 func (s *sockets) serve(c *connection, r *http.Request, ended func()) {
-	socketOf(c).owner = c
+	socketOf(c).owner, socketOf(c).begun = c, s.events.begun
 	go func() { // stop waits for it, by what enter counts
 		defer ended()
 		defer c.socket.cut()
@@ -223,9 +226,26 @@ func takeOver(w http.ResponseWriter, patience time.Duration) (*socket, error) {
 // socket is one client's line: the network connection and melody's session on it.
 type socket struct {
 	wire
-	owner   *connection
-	session atomic.Pointer[melody.Session] // set when the connect callback runs
-	closing sync.Once
+	owner    *connection
+	begun    func(c *connection, frames int) (goOn bool)
+	incoming frameCount
+	session  atomic.Pointer[melody.Session] // set when the connect callback runs
+	closing  sync.Once
+}
+
+// Read counts the frames that pass, before they are understood or answered. What comes
+// after too many of them is thrown away until the line ends: an error here would end it
+// before the goodbye, which says why.
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	begun := s.incoming.take(p[:n])
+	if begun == 0 || s.begun(s.owner, begun) {
+		return n, err
+	}
+	for err == nil {
+		_, err = s.Conn.Read(p)
+	}
+	return 0, err
 }
 
 // classify tells why the pumps ended. Where the client said goodbye or was told

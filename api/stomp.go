@@ -398,22 +398,32 @@ func (s *stompCodec) unsubscribe(ctx context.Context, h *Hub, c *connection, f s
 	return h.unsubscribe(ctx, c, clientFrame{Topic: gone.opened})
 }
 
-// stompAsk is the body of a SEND. Pages call a show as they like, and some of them
-// number it.
-type stompAsk struct {
-	ShowID, ScheduleID, MovieID json.RawMessage
-	Code                        string // to join with; empty: none
-}
-
-// show is the first name that is given.
-func (a stompAsk) show() domain.ShowID {
-	for _, raw := range []json.RawMessage{a.ShowID, a.ScheduleID, a.MovieID} {
-		text := string(raw)
-		if len(raw) > 0 && text != "null" {
-			return domain.ShowID(strings.Trim(text, `"`)) // an id that is no show's is refused as such
-		}
+// readStompAsk reads the body of a SEND. Pages call a show as they like, some of them
+// number it, and some say more than is asked, which is passed over.
+func readStompAsk(body []byte) (ask clientFrame, err error) {
+	var fields map[string]json.RawMessage
+	if err := decodeObject(body, &fields); err != nil {
+		return ask, err
 	}
-	return ""
+	for _, name := range []string{"showId", "scheduleId", "movieId"} { // the first that is given
+		raw := fields[name]
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		var number json.Number
+		if json.Unmarshal(raw, &ask.ShowID) != nil {
+			err = json.Unmarshal(raw, &number)
+			ask.ShowID = domain.ShowID(number) // an id that is no show's is refused as such
+		}
+		break
+	}
+	if raw := fields["code"]; len(raw) > 0 && err == nil {
+		err = json.Unmarshal(raw, &ask.Code)
+	}
+	if err != nil {
+		return ask, malformed("A show is named by text or a number, a code by text.")
+	}
+	return ask, nil
 }
 
 // send does what an /app destination stands for.
@@ -425,9 +435,9 @@ func (s *stompCodec) send(ctx context.Context, h *Hub, c *connection, f stompFra
 		return newProblem(http.StatusForbidden, codeForbidden, "Not a destination",
 			"Only /app/addQueue, /app/claim and /app/leave take messages.")
 	}
-	var ask stompAsk
-	if err := json.Unmarshal(f.body, &ask); err != nil {
-		return badStomp("The body is not a JSON object with showId.")
+	ask, err := readStompAsk(f.body)
+	if err != nil {
+		return badStomp("%s", problemFor(err).Detail)
 	}
-	return do(ctx, c, clientFrame{ShowID: ask.show(), Code: ask.Code})
+	return do(ctx, c, ask)
 }

@@ -179,6 +179,62 @@ func textHead(to []byte, length int) []byte {
 	return binary.BigEndian.AppendUint64(append(to, finalText, 127), uint64(length))
 }
 
+// frameCount follows the frames that a client sends by their heads (RFC 6455, 5.2), however
+// its bytes are cut into pieces. Its zero value is before the first frame.
+type frameCount struct {
+	left  uint64 // bytes of the frame to come; with more above 0, its length as far as it was read
+	more  uint8  // bytes of the length to come
+	key   uint8  // bytes of the masking key, which follows the length
+	first bool   // the head's first byte was there, its second was not
+}
+
+// take counts the frames that begin in the next bytes.
+func (f *frameCount) take(bytes []byte) (begun int) {
+	for len(bytes) > 0 {
+		next := bytes[0]
+		switch {
+		case f.more > 0:
+			f.left, f.more = f.left<<8|uint64(next), f.more-1
+			f.mask()
+		case f.left > 0:
+			n := min(f.left, uint64(len(bytes)))
+			f.left -= n
+			bytes = bytes[n:]
+			continue
+		case !f.first:
+			f.first = true
+			begun++
+		default:
+			f.head(next)
+		}
+		bytes = bytes[1:]
+	}
+	return begun
+}
+
+// head takes the head's second byte: whether there is a key, and the length or of how
+// many bytes it is.
+func (f *frameCount) head(second byte) {
+	f.first = false
+	f.key = second >> 7 * 4
+	switch length := second & 0x7f; length {
+	case 126:
+		f.more = 2
+	case 127:
+		f.more = 8
+	default:
+		f.left = uint64(length)
+	}
+	f.mask()
+}
+
+// mask adds the key to what is to come, once the length is known.
+func (f *frameCount) mask() {
+	if f.more == 0 {
+		f.left += uint64(f.key)
+	}
+}
+
 // attempts are kept for reuse: one is needed for the instant of a write.
 var attempts = sync.Pool{New: func() any {
 	a := &attempt{frame: make([]byte, 0, maxFrameHead+maxAtOnce)}

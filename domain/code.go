@@ -26,10 +26,11 @@ type JoinCode struct {
 // bits, enough for the codes of one show.
 func NewCodeID() string { return NewID()[:8] }
 
-// MaxCodeUses bounds Uses of a code, and MaxCodeBytes the length of one.
+// MaxCodeUses bounds Uses of a code, and MaxCodeBytes the length of one, which is enough
+// for whatever a valid code says.
 const (
 	MaxCodeUses  = 1_000_000
-	MaxCodeBytes = 1024
+	MaxCodeBytes = 2048
 )
 
 // InvalidCodeError is returned when a join code gives no place. Reason is a sentence for
@@ -56,8 +57,8 @@ func (c JoinCode) Validate(show *Show) error {
 	if show.Queue.LaneNumber(c.Lane) == OrdinaryLane {
 		p.add("lane", "is no lane of this show")
 	}
-	if len(c.Person) > MaxPersonIDBytes {
-		p.add("person", "must have at most %d bytes", MaxPersonIDBytes)
+	if c.Person != "" && !c.Person.Valid() {
+		p.add("person", "must be text of at most %d characters", MaxPersonIDSize)
 	}
 	p.between("uses", c.Uses, 0, MaxCodeUses)
 	if c.Until != nil && c.Until.Unix() <= time.Now().Unix() {

@@ -90,3 +90,24 @@ func TestWhatACodeMaySay(t *testing.T) {
 	require.ErrorAs(t, JoinCode{Lane: "vips", Uses: -1, Until: &past, Person: PersonID(strings.Repeat("a", 201))}.Validate(codeShow()), &invalid)
 	require.Len(t, invalid.Problems, 4)
 }
+
+// A code for somebody with a long name was made, and then taken for none: it was longer
+// than any code may be.
+func TestTheLongestCodeIsTaken(t *testing.T) {
+	codes, far := NewJoinCodes([]byte("secret")), time.Unix(1<<37, 0)
+	lane := strings.Repeat("l", 32)
+	show := &Show{ID: ShowID(strings.Repeat("s", 64)), Queue: laned(Lane{lane, 3})}
+	for _, letter := range []string{"a", "<", "\x01", "🎭", "\u2028"} {
+		person := PersonID(strings.Repeat(letter, MaxPersonIDSize))
+		c := JoinCode{ID: NewCodeID(), ShowID: show.ID, Lane: lane, Person: person, Uses: MaxCodeUses, Until: &far}
+		require.NoError(t, c.Validate(show))
+		text, err := codes.Mint(c)
+		require.NoError(t, err)
+		_, _, err = codes.Open(text, show, person, time.Now())
+		require.NoError(t, err, "%q: %d bytes", letter, len(text))
+		require.False(t, (person + "x").Valid())
+	}
+	for _, nobody := range []PersonID{"", "a\x00", "\xff", "a\uFFFD"} {
+		require.False(t, nobody.Valid(), "%q", nobody)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 )
 
 // Ids are strings with a type, so that a hold is never passed for a booking.
@@ -28,9 +30,17 @@ type (
 	RoomID string
 )
 
-// MaxPersonIDBytes bounds the subject of an identity token, so that no person
-// can make keys or rows of arbitrary size.
-const MaxPersonIDBytes = 200
+// MaxPersonIDSize bounds the subject of an identity token, in characters, so that no
+// person can make keys or rows of arbitrary size.
+const MaxPersonIDSize = 200
+
+// Valid reports whether the id is Unicode text of 1 to MaxPersonIDSize characters. U+FFFD
+// is none of them: it stands for what was no text, and two people could share it. Nor is
+// U+0000, which SQL cannot keep.
+func (id PersonID) Valid() bool {
+	size := utf8.RuneCountInString(string(id))
+	return size > 0 && size <= MaxPersonIDSize && !strings.ContainsAny(string(id), "\x00\uFFFD")
+}
 
 var showIDForm = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -28,8 +26,8 @@ func (c tokenCommand) Run(out io.Writer) error {
 		return usageError{fmt.Errorf("FOYER_JWT_SECRET is required to mint a token")}
 	case c.TTL <= 0:
 		return usageError{fmt.Errorf("--ttl must be positive")}
-	case c.Sub == "" || len(c.Sub) > domain.MaxPersonIDBytes || strings.ContainsRune(c.Sub, utf8.RuneError): // which stands for what is no text
-		return usageError{fmt.Errorf("--sub must be a text of 1 to %d bytes", domain.MaxPersonIDBytes)}
+	case !domain.PersonID(c.Sub).Valid():
+		return usageError{fmt.Errorf("--sub must be text of 1 to %d characters", domain.MaxPersonIDSize)}
 	}
 	now := time.Now()
 	claims := jwt.MapClaims{"sub": c.Sub, "iat": now.Unix(), "exp": now.Add(c.TTL).Unix()}
