@@ -355,6 +355,30 @@ func TestRateHoldsInEveryMinute(t *testing.T) {
 	})
 }
 
+// Turns are written some at a time, in as many parts as there are: everybody gets one, in
+// order, until the instant they are told. What the rate counts is forgotten after a minute.
+func TestEverybodyLetInHasATurn(t *testing.T) {
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		w := load(t, rdb, func(s *domain.Show) { s.Queue.MaxActive, s.Queue.GraceSeconds, s.Paused = 1000, 3600, true })
+		for _, n := range []int{1, 15, 16, 44, 45} {
+			people := w.crowd(fmt.Sprintf("p%d-", n), n)
+			w.change(func(s *domain.Show) { s.Paused = false })
+			result, err := w.Admit(t.Context(), w.show.ID, AdmitOptions{})
+			require.NoError(t, err)
+			require.Len(t, result.Admitted, n)
+			for i, a := range result.Admitted {
+				require.Equal(t, people[i], a.RequestID)
+				require.Equal(t, a.ClaimBy, *w.place(a.RequestID).ClaimBy)
+			}
+			require.EqualValues(t, n, result.Stats.Active)
+			require.EqualValues(t, n, result.Stats.AdmittedLastMinute)
+			require.EqualValues(t, 1, rdb.HLen(t.Context(), "rate:{"+string(w.show.ID)+"}").Val())
+			w.change(func(s *domain.Show) { s.Paused = true })
+			w.travel(62 * time.Second)
+		}
+	})
+}
+
 // A pause lets nobody in, takes nobody's place, and ends when it is lifted.
 func TestPauseStandsStillAndEnds(t *testing.T) {
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {

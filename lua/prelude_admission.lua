@@ -32,12 +32,20 @@ local function inside() return redis.call('ZCOUNT', key.active, '(' .. int(now),
 local WINDOW = 60
 local second = math.floor(now / 1000)
 
+local lately, outdated -- admissions, and buckets further back, once they were read
+
 local function admitted_lately()
-  local sum, buckets = 0, redis.call('HGETALL', key.rate)
+  if lately then return lately end
+  local buckets = redis.call('HGETALL', key.rate)
+  lately, outdated = 0, {}
   for i = 1, #buckets, 2 do
-    if tonumber(buckets[i]) >= second - WINDOW then sum = sum + tonumber(buckets[i + 1]) end
+    if tonumber(buckets[i]) >= second - WINDOW then
+      lately = lately + tonumber(buckets[i + 1])
+    else
+      outdated[#outdated + 1] = buckets[i]
+    end
   end
-  return sum
+  return lately
 end
 
 -- Admissions of a second that has not come yet were made before the clock was set
@@ -129,19 +137,24 @@ local function part_by_contact(people, instant)
   return heard, silent
 end
 
+-- Redis keeps up to 32 arguments of a script's command for its next one. Longer commands
+-- have it allocate two objects a person, which costs more than the command.
+local TURNS = 15
+
 -- Gives a turn to people who are no longer in the line.
 local function admit(requests)
   if #requests == 0 then return end
   local turns, deadline = {}, int(now + show.turn_ms)
-  for _, request in ipairs(requests) do
-    turns[#turns + 1] = deadline
-    turns[#turns + 1] = request
+  for i = 1, 2 * TURNS, 2 do turns[i] = deadline end
+  for from = 1, #requests, TURNS do
+    local last = math.min(from + TURNS - 1, #requests)
+    for i = from, last do turns[2 * (i - from + 1)] = requests[i] end
+    redis.call('ZADD', key.active, unpack(turns, 1, 2 * (last - from + 1)))
   end
-  many('ZADD', key.active, turns)
+  lately = admitted_lately() + #requests
   redis.call('HINCRBY', key.rate, int(second), #requests)
-  for _, bucket in ipairs(redis.call('HKEYS', key.rate)) do
-    if tonumber(bucket) < second - WINDOW then redis.call('HDEL', key.rate, bucket) end
-  end
+  many('HDEL', key.rate, outdated)
+  outdated = {}
 end
 
 -- Whether somebody is inside with a claimed turn, and until when.

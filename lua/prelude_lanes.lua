@@ -7,7 +7,7 @@
 -- saves nothing up, and what it does not use is shared out. Package internal/simulate
 -- computes the same in the same order.
 local SLACK = 1e-9 -- for what sums of fractions lose
-local MOST = 200   -- turns shared out by one step: each costs a look at every lane
+local MOST = 300   -- turns shared out by one step: each costs a look at every lane
 
 -- weight, due and left (people) by lane, the ordinary line first.
 local function read_lanes()
@@ -18,39 +18,52 @@ local function read_lanes()
   return weight, due, left
 end
 
--- Whose turn is next, which is taken; nil when nobody waits.
-local function next_lane(weight, due, left)
-  local total, first = 0, nil
+-- Whose the next turns are, which are taken, up to a number while somebody waits.
+local function share_out(weight, due, left, most)
+  local order, lasts, total, first = {}, {}, 0, nil
   for lane = 1, #weight do
+    lasts[lane] = 1 / weight[lane]
     if left[lane] > 0 then
       total = total + weight[lane]
       if not first or due[lane] < first then first = due[lane] end
     end
   end
-  if not first then return nil end
-  local chosen, over_at
-  for lane = 1, #weight do
-    if first > 0 then due[lane] = due[lane] - first end -- nothing has begun: time goes on until it has
-    if left[lane] > 0 and due[lane] <= SLACK then
-      local ends = due[lane] + 1 / weight[lane]
-      if not chosen or ends < over_at - SLACK then chosen, over_at = lane, ends end
+  for nth = 1, most do
+    if not first then break end
+    local chosen, over_at
+    for lane = 1, #weight do
+      local at = due[lane]
+      if first > 0 then -- nothing has begun: time goes on until it has
+        at = at - first
+        due[lane] = at
+      end
+      if at <= SLACK and left[lane] > 0 then
+        local ends = at + lasts[lane]
+        if not chosen or ends < over_at - SLACK then chosen, over_at = lane, ends end
+      end
     end
+    order[nth], due[chosen], left[chosen] = chosen, over_at, left[chosen] - 1
+
+    local passed, crowd = 1 / total, 0
+    first = nil
+    for lane = 1, #weight do
+      local at = due[lane] - passed
+      due[lane] = at
+      if left[lane] > 0 then
+        crowd = crowd + weight[lane]
+        if not first or at < first then first = at end
+      end
+    end
+    total = crowd
   end
-  due[chosen], left[chosen] = over_at, left[chosen] - 1
-  local passed = 1 / total
-  for lane = 1, #weight do due[lane] = due[lane] - passed end
-  return chosen
+  return order
 end
 
 -- Takes up to a number of people out of the lines, in the order of their turns.
 local function take_by_turns(most)
   local weight, due, left = read_lanes()
-  local order, turns, lines, taken = {}, {}, {}, {}
-  for nth = 1, math.min(most, MOST) do
-    local lane = next_lane(weight, due, left)
-    if not lane then break end
-    order[nth], turns[lane] = lane, (turns[lane] or 0) + 1
-  end
+  local order, turns, lines, taken = share_out(weight, due, left, math.min(most, MOST)), {}, {}, {}
+  for _, lane in ipairs(order) do turns[lane] = (turns[lane] or 0) + 1 end
   for lane = 1, #weight do
     if left[lane] == 0 then due[lane] = math.max(due[lane], 0) end
     redis.call('HSET', key.show, 'due_' .. lane - 1, string.format('%.17g', due[lane]))
