@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func (s *Server) resetShow(c echo.Context, who Identity) error {
 	if err != nil {
 		return err
 	}
-	if len(raw) > 0 {
+	if len(bytes.TrimSpace(raw)) > 0 { // nothing but space is no body, as everywhere
 		if err := decodeObject(raw, &body); err != nil {
 			return err
 		}

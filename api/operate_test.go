@@ -39,7 +39,7 @@ func TestWhatOperatorsDoIsWrittenDown(t *testing.T) {
 			e.call(e.operator, "PATCH", show, object{"paused": false}).is(http.StatusOK)
 			require.Equal(t, object{"asked": 5.0, "admitted": 0.0, "limitedBy": "maxActive"}, e.operate(show, "admit", object{"count": 5}).is(http.StatusOK).json)
 			e.operate(show, "remove", object{"requestId": waiter.text("requestId")}).is(http.StatusNoContent)
-			require.EqualValues(t, 2, e.operate(show, "reset", nil).is(http.StatusOK).number("epoch"))
+			require.EqualValues(t, 2, e.operate(show, "reset", " \n").is(http.StatusOK).number("epoch"))
 
 			var audit struct{ Actions []actionView }
 			path := strings.Replace(show, "/api/", "/api/operator/", 1) + "/audit"
