@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"foyer/domain"
 )
 
@@ -54,4 +56,24 @@ func TestQueriesAreTakenToTheLetter(t *testing.T) {
 		e.call(e.operator, "GET", path, nil).fails(http.StatusUnprocessableEntity, codeInvalid)
 	}
 	e.call(me, "GET", show+"/seats?since=%31&epoch=1", nil).is(http.StatusOK)
+}
+
+// The largest number that may be named is one like every other: PostgreSQL took what a
+// message is compared with for a short integer, and the server had no answer.
+func TestTheLargestNumberIsANumber(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *edge) {
+		me, show := e.person(), e.show(nil)
+		room := e.newRoom(me)
+		e.says(me, room, "1")
+		for _, number := range []string{"2147483647", "2147483648", "4294967296", "9223372036854775807"} {
+			require.Len(t, e.call(me, "GET", room+"/messages?before="+number, nil).is(http.StatusOK).json["messages"], 1)
+			e.call(me, "GET", room+"/readers?seq="+number, nil).fails(http.StatusNotFound, codeMessageNotFound)
+			e.call(me, "DELETE", room+"/messages/"+number, nil).fails(http.StatusNotFound, codeMessageNotFound)
+			e.call(me, "POST", room+"/read", `{"upTo":`+number+`}`).fails(http.StatusUnprocessableEntity, codeInvalid)
+			e.call(me, "POST", room+"/unread", `{"from":`+number+`}`).fails(http.StatusUnprocessableEntity, codeInvalid)
+			e.call(me, "GET", show+"/seats?epoch="+number+"&since="+number, nil).is(http.StatusOK)
+			e.call("", "GET", show+"/draw?after="+number, nil).is(http.StatusOK)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"foyer/domain"
@@ -224,9 +225,12 @@ func (db *DB) Messages(ctx context.Context, room domain.RoomID, before int64, li
 	if limit < 1 || limit > domain.MaxMessagePage {
 		limit = domain.MaxMessagePage
 	}
+	if before == 0 {
+		before = math.MaxInt64
+	}
 	page, err := query(ctx, db.engine, scanMessage, `
 		SELECT `+messageColumns+` FROM chat_messages
-		WHERE room_id = $1 AND ($2 = 0 OR seq < $2) ORDER BY seq DESC LIMIT $3`, room, before, limit)
+		WHERE room_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, room, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list messages of chat room %s: %w", room, err)
 	}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -146,7 +147,7 @@ func TestMessagePages(t *testing.T) {
 			before int64
 			limit  int
 			want   []domain.ChatMessage
-		}{{0, 2, said[3:]}, {4, 2, said[1:3]}, {2, 2, said[:1]}, {1, 2, said[:0]}, {0, 0, said}, {0, 5000, said}} {
+		}{{0, 2, said[3:]}, {4, 2, said[1:3]}, {2, 2, said[:1]}, {1, 2, said[:0]}, {0, 0, said}, {0, 5000, said}, {1 << 31, 2, said[3:]}, {math.MaxInt64, 9, said}} {
 			got, err := db.Messages(t.Context(), room, page.before, page.limit)
 			require.NoError(t, err)
 			require.Equal(t, page.want, got)
