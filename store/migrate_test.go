@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"testing"
 
@@ -30,7 +29,7 @@ func migrator(t *testing.T, db *DB) *goose.Provider {
 		pool = stdlib.OpenDBFromPool(e.pool)
 		t.Cleanup(func() { _ = pool.Close() })
 	}
-	provider, err := goose.NewProvider(dialect, pool, fs.FS(files))
+	provider, err := goose.NewProvider(dialect, pool, files)
 	require.NoError(t, err)
 	return provider
 }

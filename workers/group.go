@@ -3,7 +3,9 @@ package workers
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,17 +34,22 @@ type groupConfig struct {
 // run itself is everybody's. A call that gives up waiting may have had its
 // effect all the same, which is why handlers are safe to run twice.
 type group[In, Out any] struct {
-	config  groupConfig
-	size    prometheus.Observer // of runs, in calls
-	run     func(context.Context, []In) ([]result[Out], error)
-	calls   chan call[In, Out]
-	turn    chan struct{} // of gathering; a run that gathers alone is a full one
-	stopped chan struct{}
+	config groupConfig
+	size   prometheus.Observer // of runs, in calls
+	run    func(context.Context, []In) ([]result[Out], error)
+	turn   chan struct{} // of gathering; a run that gathers alone is a full one
+
+	mu      sync.Mutex
+	waiting []*call[In, Out] // for a run, in the order that they came
+	stopped bool
+	// some and full hold a token while calls wait, and while as many wait as a run takes.
+	some, full chan struct{}
 }
 
 type call[In, Out any] struct {
 	in   In
 	done chan result[Out] // buffered: the run never waits for its callers
+	gone atomic.Bool      // its caller does not wait any more
 }
 
 // groupSizes is how many commands shared a round trip to SQL, by stream.
@@ -64,25 +71,58 @@ func groupSizes(reg prometheus.Registerer) *prometheus.HistogramVec {
 }
 
 func newGroup[In, Out any](config groupConfig, size prometheus.Observer, run func(context.Context, []In) ([]result[Out], error)) *group[In, Out] {
-	return &group[In, Out]{config: config, size: size, run: run, calls: make(chan call[In, Out]), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return &group[In, Out]{
+		config: config, size: size, run: run,
+		turn: make(chan struct{}, 1), some: make(chan struct{}, 1), full: make(chan struct{}, 1),
+	}
 }
 
 // do hands one call in and waits for its outcome.
 func (g *group[In, Out]) do(ctx context.Context, in In) (Out, error) {
-	mine := call[In, Out]{in: in, done: make(chan result[Out], 1)}
+	mine := &call[In, Out]{in: in, done: make(chan result[Out], 1)}
 	var none Out
-	select {
-	case g.calls <- mine:
-	case <-g.stopped:
+	if !g.enter(mine) {
 		return none, errStopped
-	case <-ctx.Done():
-		return none, ctx.Err()
 	}
 	select {
 	case outcome := <-mine.done:
 		return outcome.value, outcome.err
 	case <-ctx.Done():
+		mine.gone.Store(true)
 		return none, ctx.Err()
+	}
+}
+
+// enter adds a call to those that wait; false when there will be no more runs.
+func (g *group[In, Out]) enter(c *call[In, Out]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		return false
+	}
+	g.waiting = append(g.waiting, c)
+	g.tell()
+	return true
+}
+
+// tell makes the tokens true. The caller has the lock.
+func (g *group[In, Out]) tell() {
+	hold(g.some, len(g.waiting) > 0)
+	hold(g.full, len(g.waiting) >= g.config.most)
+}
+
+// hold has a channel hold a token, or none.
+func hold(token chan struct{}, wanted bool) {
+	if wanted {
+		select {
+		case token <- struct{}{}:
+		default:
+		}
+		return
+	}
+	select {
+	case <-token:
+	default:
 	}
 }
 
@@ -102,56 +142,73 @@ func (g *group[In, Out]) serve(ctx context.Context) {
 		})
 	}
 	<-ctx.Done()
-	close(g.stopped)
+	g.stop()
 	runners.Wait()
 }
 
+// stop answers whoever waits still, and refuses whoever comes.
+func (g *group[In, Out]) stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stopped = true
+	for _, c := range g.waiting {
+		c.done <- result[Out]{err: errStopped}
+	}
+	g.waiting = nil
+}
+
 // gather waits for a first call, then takes what is there and what comes within the
-// wait.
-func (g *group[In, Out]) gather(ctx context.Context) []call[In, Out] {
+// wait. It returns nothing when ctx has ended.
+func (g *group[In, Out]) gather(ctx context.Context) []*call[In, Out] {
 	select {
 	case <-ctx.Done():
 		return nil
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	}
-	calls := make([]call[In, Out], 0, g.config.most)
-	select {
-	case <-ctx.Done():
-		return nil
-	case first := <-g.calls:
-		calls = append(calls, first)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.some:
+		}
+		if g.config.wait > 0 {
+			g.await(ctx)
+		}
+		if calls := g.take(); len(calls) > 0 {
+			return calls
+		}
 	}
-	if calls = g.takeWaiting(calls); g.config.wait == 0 {
-		return calls
-	}
+}
+
+// await waits until a run is full, or as long as its first call may wait for others.
+func (g *group[In, Out]) await(ctx context.Context) {
 	timer := time.NewTimer(g.config.wait)
 	defer timer.Stop()
-	for len(calls) < g.config.most {
-		select {
-		case next := <-g.calls:
-			calls = append(calls, next)
-		case <-timer.C:
-			return calls
+	select {
+	case <-g.full:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// take takes the calls of one run, leaving out those that nobody waits for.
+func (g *group[In, Out]) take() []*call[In, Out] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	calls := make([]*call[In, Out], 0, min(len(g.waiting), g.config.most))
+	taken := 0
+	for ; taken < len(g.waiting) && len(calls) < g.config.most; taken++ {
+		if c := g.waiting[taken]; !c.gone.Load() {
+			calls = append(calls, c)
 		}
 	}
+	g.waiting = slices.Delete(g.waiting, 0, taken)
+	g.tell()
 	return calls
 }
 
-// takeWaiting adds the calls that are there already.
-func (g *group[In, Out]) takeWaiting(calls []call[In, Out]) []call[In, Out] {
-	for len(calls) < g.config.most {
-		select {
-		case next := <-g.calls:
-			calls = append(calls, next)
-		default:
-			return calls
-		}
-	}
-	return calls
-}
-
-func (g *group[In, Out]) finish(ctx context.Context, calls []call[In, Out]) {
+func (g *group[In, Out]) finish(ctx context.Context, calls []*call[In, Out]) {
 	// A stop must not cut a commit short: its outcome would be unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.timeout)
 	defer cancel()

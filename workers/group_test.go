@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"foyer/internal/testenv"
 )
 
 func serveGroup[In, Out any](t *testing.T, g *group[In, Out]) (stop func()) {
@@ -81,7 +83,11 @@ func TestGroupFinishesWhatHasBegunWhenItStops(t *testing.T) {
 	<-begun
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
-	<-g.stopped
+	testenv.Eventually(t, 5*time.Second, "new calls are refused", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.stopped
+	})
 	_, err := g.do(t.Context(), 2)
 	require.ErrorIs(t, err, errStopped)
 	close(release)
@@ -96,4 +102,40 @@ func TestGroupCallerMayGiveUp(t *testing.T) {
 	cancel()
 	_, err := g.do(ctx, 1)
 	require.ErrorIs(t, err, context.Canceled, "nobody serves, and the caller has left")
+}
+
+func TestGroupLeavesOutWhoHasGone(t *testing.T) {
+	t.Parallel()
+	var ran []int
+	g := newGroup(testGroup, groupSizes(nil).WithLabelValues("test"), func(_ context.Context, ins []int) ([]result[int], error) {
+		ran = append(ran, ins...)
+		return make([]result[int], len(ins)), nil
+	})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for in := range 2 * testGroup.most { // more than a run takes
+		_, err := g.do(gone, in)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	stop := serveGroup(t, g)
+	_, err := g.do(t.Context(), -1)
+	require.NoError(t, err)
+	stop()
+	require.Equal(t, []int{-1}, ran)
+}
+
+func TestGroupAnswersWhoWaitsWhenItStops(t *testing.T) {
+	t.Parallel()
+	config := testGroup
+	config.runners = 0 // nobody takes what waits
+	g := newGroup(config, groupSizes(nil).WithLabelValues("test"), func(context.Context, []int) ([]result[int], error) { return nil, nil })
+	waits := make(chan error, 1)
+	go func() { _, err := g.do(t.Context(), 1); waits <- err }()
+	testenv.Eventually(t, 5*time.Second, "the call waits", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.waiting) == 1
+	})
+	serveGroup(t, g)()
+	require.ErrorIs(t, <-waits, errStopped)
 }
