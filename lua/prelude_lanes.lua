@@ -7,7 +7,7 @@
 -- saves nothing up, and what it does not use is shared out. Package internal/simulate
 -- computes the same in the same order.
 local SLACK = 1e-9 -- for what sums of fractions lose
-local MOST = 300   -- turns shared out by one step: each costs a look at every lane
+local MOST = 250   -- turns shared out by one step: each costs a look at every lane
 
 -- weight, due and left (people) by lane, the ordinary line first.
 local function read_lanes()
