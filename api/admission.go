@@ -54,8 +54,9 @@ func (a *admissions) join(ctx context.Context, who Identity, show domain.ShowID,
 	return place, created, err
 }
 
-// joinOnce joins by what is known of the show now. With a code it is in the code's lane; a code that
-// does not count fails the whole, so that nobody finds out at the end of the wait.
+// joinOnce joins by what is known of the show now. With a code it is in the code's lane;
+// a code that does not count fails the whole, so that nobody finds out at the end of the
+// wait.
 func (a *admissions) joinOnce(ctx context.Context, who Identity, show domain.ShowID, code string) (place domain.Place, created bool, err error) {
 	s, err := a.shows.get(ctx, show)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,11 +38,7 @@ func SeedHash(seed string) string {
 // DrawMark tells seeds apart without giving one away: the first 48 bits of its hash, which
 // a script can compare as a number.
 func DrawMark(seed string) int64 {
-	raw, _ := hex.DecodeString(SeedHash(seed)[:12])
-	var mark int64
-	for _, b := range raw {
-		mark = mark<<8 | int64(b)
-	}
+	mark, _ := strconv.ParseInt(SeedHash(seed)[:12], 16, 64) // always hexadecimal
 	return mark
 }
 

@@ -47,11 +47,11 @@ type joined struct {
 }
 
 // Join gives a person a place, or answers the one they have, whatever the phase. Whose
-// place is over gets a new one at the end of the line, or of the lane asked for. With room inside and nobody
-// waiting they have a turn at once. It fails with *domain.NotOpenError,
-// domain.ErrSoldOut or domain.ErrClosed where there are no new places, and with
-// domain.ErrCodeUsedUp where only a code would give one, and with domain.ErrDrawChanged
-// where places are drawn by another seed than the one that the score follows from.
+// place is over gets a new one at the end of the line, or of the lane asked for. With
+// room inside and nobody waiting they have a turn at once. It fails with
+// *domain.NotOpenError, domain.ErrSoldOut or domain.ErrClosed where there are no new
+// places, with domain.ErrCodeUsedUp where only a code would give one, and with
+// domain.ErrDrawChanged where places are drawn by another seed than the score's.
 //
 // Calls that come at the same time travel together.
 func (s *Steps) Join(ctx context.Context, req JoinRequest) (place domain.Place, created bool, err error) {

@@ -1,9 +1,9 @@
 // Package recovery brings a show in Redis to what SQL has. A show that Redis does not
 // have comes back whole in what SQL knows: settings, seats sold, what each person
 // bought, bookings that wait for a worker. What only Redis knew is gone: places and
-// holds, but for those of bookings. A show that Redis has in an older state, from an old file or a replica that
-// was behind, is corrected in place, and people keep their places. Either way the
-// show's epoch grows, so that every page sees that it must ask anew.
+// holds, but for those of bookings. A show that Redis has in an older state, from an old
+// file or a replica that was behind, is corrected in place, and people keep their places.
+// Either way the show's epoch grows, so that every page sees that it must ask anew.
 package recovery
 
 import (
